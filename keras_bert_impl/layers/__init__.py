@@ -1,0 +1,26 @@
+"""Tensors to tensors: the weights and the mathematics of BERT, in `keras.ops`."""
+
+from keras_bert_impl.layers.attention import SelfAttention, attention_bias
+from keras_bert_impl.layers.dropout import Dropout
+from keras_bert_impl.layers.embeddings import (
+    BertEmbeddings,
+    PositionEmbedding,
+    SegmentEmbedding,
+    sinusoidal_table,
+)
+from keras_bert_impl.layers.heads import ClassificationHead, Pooler
+from keras_bert_impl.layers.transformer import EncoderBlock, activate
+
+__all__ = [
+    "BertEmbeddings",
+    "ClassificationHead",
+    "Dropout",
+    "EncoderBlock",
+    "Pooler",
+    "PositionEmbedding",
+    "SegmentEmbedding",
+    "SelfAttention",
+    "activate",
+    "attention_bias",
+    "sinusoidal_table",
+]
