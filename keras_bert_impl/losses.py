@@ -1,0 +1,113 @@
+"""Losses as weighted means: sum(w * loss) / sum(w).
+
+Keras divides by the number of slots by default, so a loss would depend on how many rows or
+positions have weight 0; Google's `run_pretraining.py` divides by the sum of the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import keras
+from keras import ops
+
+__all__ = ["WeightedMean", "as_weighted_mean", "weighted_sums"]
+
+
+def as_weighted_mean(loss, total: Callable | None = None):
+    """The `loss` argument of `compile` with every mean replaced by the weighted mean.
+
+    Args:
+        loss: a name, function, `keras.losses.Loss`, None, or a list or dict of these.
+        total: sums a float scalar over all replicas; None on one device.
+
+    Returns:
+        The same structure of `keras.losses.Loss` objects. The reduction "sum", which a caller
+        asks for by name, is kept. Objects of the caller are not changed.
+
+    Raises:
+        ValueError: Keras knows no loss of that name.
+    """
+
+    def one(loss):
+        if loss is None:
+            return None
+        loss = keras.losses.get(loss)
+        if isinstance(loss, WeightedMean):
+            loss = loss.loss
+        if getattr(loss, "reduction", None) in ("sum", "none"):
+            return loss
+        return WeightedMean(loss, total=total)
+
+    return keras.tree.map_structure(one, loss)
+
+
+@keras.saving.register_keras_serializable("keras_bert_impl")
+class WeightedMean(keras.losses.Loss):
+    """sum(w * loss) / sum(w), both sums over the global batch; 0 where every weight is 0.
+
+    Args:
+        loss: a `keras.losses.Loss`, or a function (y_true, y_pred) -> losses [B, ...].
+        total: sums a float scalar over all replicas; None on one device.
+    """
+
+    def __init__(self, loss, name: str | None = None, total: Callable | None = None):
+        name = name or getattr(loss, "name", None) or getattr(loss, "__name__", "loss")
+        super().__init__(name=name, reduction="mean_with_sample_weight")
+        self.loss = loss
+        self.total = total
+
+    def __call__(self, y_true, y_pred, sample_weight=None):
+        weighted_loss, weights = weighted_sums(self, y_true, y_pred, sample_weight)
+        if self.total is not None:
+            weights = self.total(weights)
+        return ops.divide_no_nan(weighted_loss, weights)
+
+    def call(self, y_true, y_pred):
+        if isinstance(self.loss, keras.losses.Loss):
+            return self.loss.call(y_true, y_pred)
+        return self.loss(*_match_ranks(y_true, y_pred))
+
+    def get_config(self):
+        return {"loss": keras.saving.serialize_keras_object(self.loss), "name": self.name}
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(keras.saving.deserialize_keras_object(config["loss"]), name=config["name"])
+
+
+def _match_ranks(y_true, y_pred):
+    """Drops or adds the last axis of size 1 of `y_true`, as Keras does for its own losses."""
+    extra = len(y_true.shape) - len(y_pred.shape)
+    if extra == 1 and y_true.shape[-1] == 1:
+        return ops.squeeze(y_true, axis=-1), y_pred
+    if extra == -1 and y_pred.shape[-1] == 1:
+        return ops.expand_dims(y_true, -1), y_pred
+    return y_true, y_pred
+
+
+def weighted_sums(loss: keras.losses.Loss, y_true, y_pred, sample_weight=None):
+    """The two sums whose ratio is the weighted mean of a loss.
+
+    Args:
+        loss: its `call` gives the losses [B, ...].
+        y_true, y_pred: as `loss.call` takes them; a Keras mask on `y_pred` counts as weight.
+        sample_weight: [B] or [B, ...] or None (every weight is 1).
+
+    Returns:
+        (sum of w * loss, sum of w), two float scalars.
+    """
+    mask = getattr(y_pred, "_keras_mask", None)
+    y_true, y_pred = (ops.convert_to_tensor(y, dtype=loss.dtype) for y in (y_true, y_pred))
+    losses = loss.call(y_true, y_pred)
+    weights = ops.ones_like(losses)
+    for factor in (sample_weight, mask):
+        if factor is None:
+            continue
+        factor = ops.cast(factor, losses.dtype)
+        while len(factor.shape) > len(losses.shape) and factor.shape[-1] == 1:
+            factor = ops.squeeze(factor, -1)
+        while len(factor.shape) < len(losses.shape):
+            factor = ops.expand_dims(factor, -1)
+        weights = weights * factor
+    return ops.sum(losses * weights), ops.sum(weights)

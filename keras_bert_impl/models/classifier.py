@@ -1,0 +1,170 @@
+"""Sequence classification on [CLS] (Devlin et al. 2019, section 4.1).
+
+Shapes: B batch, S sequence, H hidden, C classes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import keras
+
+from keras_bert_impl.config import BertConfig
+from keras_bert_impl.layers import ClassificationHead
+from keras_bert_impl.models.encoder import BertEncoder
+from keras_bert_impl.trainer import Trainer
+
+__all__ = ["BertClassifier"]
+
+_LOGIT_LOSSES = {
+    "sparse_categorical_crossentropy": keras.losses.SparseCategoricalCrossentropy,
+    "categorical_crossentropy": keras.losses.CategoricalCrossentropy,
+    "binary_crossentropy": keras.losses.BinaryCrossentropy,
+}
+
+
+@keras.saving.register_keras_serializable("keras_bert_impl")
+class BertClassifier(Trainer):
+    """logits = W Dropout(pooled_output) + b, for single texts and for pairs.
+
+    Padding: as in `BertEncoder`; the logits of a row do not depend on it.
+
+    Args:
+        config: a `BertConfig` (or the dict of one).
+        num_classes: C, at least 2.
+        dropout: on the pooled output, in [0, 1); default: the config's `hidden_dropout_prob`.
+        labels: the C label names in the order of the logits.
+
+    Call arguments: as `BertEncoder`: a dict of `token_ids`, `segment_ids`, `padding_mask`,
+        int32 [B, S].
+
+    Returns:
+        logits, float32 [B, C].
+
+    Raises:
+        ValueError: `num_classes` is below 2, or `labels` does not name each class once.
+
+    >>> config = BertConfig(
+    ...     vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=2
+    ... )
+    >>> tuple(BertClassifier(config, num_classes=3)({"token_ids": [[2, 7, 3]]}).shape)
+    (1, 3)
+    """
+
+    def __init__(
+        self,
+        config: BertConfig | dict,
+        num_classes: int,
+        dropout: float | None = None,
+        labels: Sequence[str] | None = None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if num_classes < 2:
+            raise ValueError(f"num_classes must be at least 2, got {num_classes}")
+        if labels is not None and len(set(labels)) != num_classes:
+            raise ValueError(f"expected {num_classes} different labels, got {list(labels)}")
+        self.encoder = BertEncoder(config, dtype=self.dtype_policy, name="encoder")
+        self.config = self.encoder.config
+        self.num_classes = num_classes
+        self.labels = None if labels is None else tuple(labels)
+        self.dropout_rate = self.config.hidden_dropout_prob if dropout is None else dropout
+        self.head = ClassificationHead(
+            num_classes,
+            self.dropout_rate,
+            self.config.initializer_range,
+            dtype=self.dtype_policy,
+            name="head",
+        )
+        self.build()
+
+    def build(self, input_shape=None):
+        """Creates every weight; the shapes follow from the config alone."""
+        self.head.build((None, self.config.hidden_size))
+
+    def compile(self, optimizer="rmsprop", loss="auto", metrics="auto", **kwargs):
+        """As `keras.Model.compile`, with the loss that fits logits.
+
+        Args:
+            optimizer: as in Keras.
+            loss: "auto" is the cross-entropy of integer labels. A crossentropy given by name
+                is taken on logits, which is what this model returns.
+            metrics: "auto" is accuracy.
+            **kwargs: as in Keras.
+
+        Raises:
+            ValueError: a crossentropy object with `from_logits=False`.
+        """
+        if isinstance(loss, str):
+            loss = "sparse_categorical_crossentropy" if loss == "auto" else loss
+            loss = _LOGIT_LOSSES[loss](from_logits=True) if loss in _LOGIT_LOSSES else loss
+        elif isinstance(loss, tuple(_LOGIT_LOSSES.values())):
+            if not loss.get_config().get("from_logits", True):
+                raise ValueError(
+                    f"the model returns logits: use {type(loss).__name__}(from_logits=True)"
+                )
+        metrics = ["accuracy"] if metrics == "auto" else metrics
+        super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
+
+    def call(self, inputs, training=False):
+        pooled = self.encoder(inputs, training=training)["pooled_output"]
+        return self.head(pooled, training=training)
+
+    def compute_output_spec(self, inputs, training=False):
+        batch = inputs["token_ids"].shape[0]
+        return keras.KerasTensor((batch, self.num_classes), dtype="float32")
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "config": self.config.to_dict(),
+            "num_classes": self.num_classes,
+            "dropout": self.dropout_rate,
+            "labels": None if self.labels is None else list(self.labels),
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return cls(**config)
+
+    @classmethod
+    def from_pretrained(
+        cls, source: str | os.PathLike, num_classes: int | None = None, **kwargs
+    ) -> BertClassifier:
+        """A classifier with the weights of a folder, `hf:ORG/NAME` or `minilm`.
+
+        The head is loaded where the folder has one of `num_classes` outputs, and else newly
+        initialised, which is logged.
+
+        Args:
+            source: as `keras_bert_impl.sources.resolve`.
+            num_classes: default: the number of labels that the folder names.
+            **kwargs: `dropout`, `labels`, and what `keras.Model` takes.
+
+        Raises:
+            FileNotFoundError, ValueError: as `keras_bert_impl.checkpoints.load`.
+        """
+        from keras_bert_impl import checkpoints
+
+        checkpoint = checkpoints.open_checkpoint(source)
+        labels = checkpoint.labels
+        if num_classes is None:
+            if labels is None:
+                raise ValueError(f"{source} names no labels: give num_classes")
+            num_classes = len(labels)
+        if labels is not None and len(labels) == num_classes:
+            kwargs.setdefault("labels", labels)
+        model = cls(checkpoint.config, num_classes, **kwargs)
+        checkpoint.load_into(model)
+        return model
+
+    def save_pretrained(self, folder: str | os.PathLike) -> None:
+        """Writes config, labels and weights; `from_pretrained` of the folder gives them back.
+
+        Raises:
+            FileExistsError: the folder holds something already.
+        """
+        from keras_bert_impl import checkpoints
+
+        checkpoints.save_run(self, folder)

@@ -1,0 +1,26 @@
+"""Training on Keras' JAX backend: Keras' own step, with losses as weighted means."""
+
+from __future__ import annotations
+
+import keras
+
+from keras_bert_impl.losses import as_weighted_mean
+
+__all__ = ["Trainer"]
+
+
+class Trainer(keras.Model):
+    """A `keras.Model` whose losses are weighted means over the global batch.
+
+    Keras' JAX step is right as it is on many devices: gradients are dense, clipping sees the
+    whole gradient, and sums run over the global batch.
+    """
+
+    def compile(self, optimizer="rmsprop", loss=None, **kwargs):
+        """As `keras.Model.compile`."""
+        super().compile(optimizer=optimizer, loss=as_weighted_mean(loss), **kwargs)
+
+    def compile_from_config(self, config):
+        """Compiles as the model in the file was, with an optimizer ready for its state."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)

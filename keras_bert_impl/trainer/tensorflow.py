@@ -1,0 +1,174 @@
+"""Training on TensorFlow: right on one device and under `tf.distribute`.
+
+Keras 3 passes un-summed embedding gradients to the optimizer, clips each replica's gradient
+before the reduction, divides each replica's loss by its own weights, and cannot run several
+steps per execution under a strategy. The overrides below mend each; `PRIVATE_KERAS_NAMES` lists
+what they touch that Keras does not document.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+
+import keras
+import tensorflow as tf
+
+from keras_bert_impl.losses import as_weighted_mean
+
+__all__ = ["PRIVATE_KERAS_NAMES", "Trainer", "sum_over_replicas"]
+
+PRIVATE_KERAS_NAMES = {
+    keras.Model: ("_compute_loss", "_loss_tracker", "_maybe_symbolic_build", "_symbolic_build"),
+    keras.optimizers.Optimizer: ("_clip_gradients", "_all_reduce_sum_gradients"),
+}
+
+_logger = logging.getLogger(__name__)
+
+
+def sum_over_replicas(value):
+    """The sum of a tensor over all replicas; the tensor itself on one device."""
+    context = tf.distribute.get_replica_context()
+    if context is None or context.num_replicas_in_sync == 1:
+        return value
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
+
+
+class Trainer(keras.Model):
+    """A `keras.Model` whose `fit` gives the same weights on one device and on many.
+
+    * losses are weighted means, sum(w * loss) / sum(w), over the global batch;
+    * gradients of embeddings are summed per token before the optimizer sees them;
+    * `steps_per_execution` and several machines work.
+
+    With `keras_bert_impl.AdamW`, clipping acts on the gradient of the global batch. A stock
+    Keras optimizer works too; what it lacks is logged by `compile`.
+    """
+
+    def compile(self, optimizer="rmsprop", loss=None, **kwargs):
+        """As `keras.Model.compile`."""
+        loss = as_weighted_mean(loss, total=sum_over_replicas)
+        super().compile(optimizer=optimizer, loss=loss, **kwargs)
+        for gap in optimizer_gaps(self.optimizer, self.distribute_strategy):
+            _logger.warning("%s: %s", type(self.optimizer).__name__, gap)
+
+    def compile_from_config(self, config):
+        """Compiles as the model in the file was, with an optimizer ready for its state."""
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
+
+    def train_step(self, data):
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+        with tf.GradientTape() as tape:
+            y_pred = self(x, training=True)
+            loss = self._compute_loss(x, y, y_pred, sample_weight, training=True)
+            scaled_loss = self.optimizer.scale_loss(loss)
+        weights = self.trainable_weights
+        gradients = tape.gradient(scaled_loss, weights)
+        gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
+        self.optimizer.apply(gradients, weights)
+        self._track_loss(x, loss)
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def test_step(self, data):
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+        y_pred = self(x, training=False)
+        loss = self._compute_loss(x, y, y_pred, sample_weight, training=False)
+        self._track_loss(x, loss)
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def _track_loss(self, x, loss):
+        """Each replica holds its share of the global mean, so the mean of R * share is it."""
+        rows = tf.shape(keras.tree.flatten(x)[0])[0]
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        self._loss_tracker.update_state(loss * replicas, sample_weight=rows)
+
+    def make_train_function(self, force=False):
+        if self.train_function is None or force:
+            self.train_function = self._make_function(self.train_step)
+
+    def make_test_function(self, force=False):
+        if self.test_function is None or force:
+            self.test_function = self._make_function(self.test_step)
+
+    def _make_function(self, step):
+        """`steps_per_execution` steps on an iterator, as one graph without nested functions."""
+        strategy = self.distribute_strategy
+        if self.jit_compile:
+            step = tf.function(step, jit_compile=True, reduce_retracing=True)
+
+        def one_step(iterator):
+            outputs = strategy.run(step, args=(next(iterator),))
+            return keras.tree.map_structure(
+                lambda value: strategy.reduce("MEAN", value, axis=None), outputs
+            )
+
+        def many_steps(iterator):
+            for _ in tf.range(self.steps_per_execution - 1):
+                one_step(iterator)
+            return one_step(iterator)
+
+        function = one_step if self.steps_per_execution == 1 else many_steps
+        return function if self.run_eagerly else tf.function(function, reduce_retracing=True)
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        """Builds metrics and optimizer before the first trace, from this worker's first batch."""
+        if self._distribute_strategy is None:
+            return
+        if iterator is not None:
+            strategy = self.distribute_strategy
+            _, _, distributed = next(iter(iterator))
+            data_batch = keras.tree.map_structure(
+                lambda value: strategy.experimental_local_results(value)[0], next(distributed)
+            )
+        with self.distribute_strategy.scope():
+            self._symbolic_build(data_batch=data_batch)
+
+    def fit(self, *args, **kwargs):
+        """As `keras.Model.fit`; bad token ids and lengths end in a ValueError."""
+        with _plain_errors():
+            return super().fit(*args, **kwargs)
+
+    def evaluate(self, *args, **kwargs):
+        """As `keras.Model.evaluate`; bad token ids and lengths end in a ValueError."""
+        with _plain_errors():
+            return super().evaluate(*args, **kwargs)
+
+    def predict(self, *args, **kwargs):
+        """As `keras.Model.predict`; bad token ids and lengths end in a ValueError."""
+        with _plain_errors():
+            return super().predict(*args, **kwargs)
+
+
+def optimizer_gaps(optimizer, strategy) -> list[str]:
+    """What a stock Keras optimizer does otherwise than BERT's recipe, one sentence each."""
+    if optimizer is None or getattr(optimizer, "clips_after_reduction", False):
+        return []
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    if getattr(inner, "clips_after_reduction", False):
+        return []
+    gaps = []
+    clips = (inner.clipnorm, inner.global_clipnorm, inner.clipvalue)
+    if any(clips) and strategy.num_replicas_in_sync > 1:
+        gaps.append("clips each replica's gradient before the reduction, not the global gradient")
+    if inner.weight_decay:
+        gaps.append("decays LayerNorm weights and biases too, which BERT's recipe leaves out")
+    if inner.gradient_accumulation_steps and strategy.num_replicas_in_sync > 1:
+        gaps.append("Keras' gradient_accumulation_steps fails under a strategy")
+    return gaps
+
+
+@contextlib.contextmanager
+def _plain_errors():
+    """Turns a failed run-time check of our layers into a ValueError without the graph's trace."""
+    try:
+        yield
+    except tf.errors.InvalidArgumentError as error:
+        found = re.search(r"keras_bert_impl: (.*?)\] \[(-?\d+)\] \[(-?\d+)\]", error.message)
+        if found is None:
+            raise
+        message = "{}, got values from {} to {}".format(*found.groups())
+    else:
+        return
+    raise ValueError(message)
