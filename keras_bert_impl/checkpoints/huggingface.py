@@ -1,0 +1,189 @@
+"""Weights of Hugging Face's BertModel family, read from safetensors files.
+
+Source of the names: transformers `models/bert/modeling_bert.py`; both naming eras (LayerNorm
+gamma/beta and weight/bias), with and without the `bert.` prefix, in one file or sharded.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from keras_bert_impl.checkpoints import weight_map
+from keras_bert_impl.config import BertConfig
+
+__all__ = ["HuggingFaceCheckpoint", "LoadReport"]
+
+_logger = logging.getLogger(__name__)
+
+# Heads of the family: a file may hold them, and a model without such a head leaves them unused.
+HEADS = ("cls.", "classifier.", "qa_outputs.")
+# Buffers, not weights.
+BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
+PREFIX = "bert."
+
+
+class LoadReport(NamedTuple):
+    """What became of each tensor: names in the file, or paths of ours for `initialised`."""
+
+    loaded: tuple[str, ...]
+    initialised: tuple[str, ...]
+    unused: tuple[str, ...]
+
+
+class HuggingFaceCheckpoint:
+    """A folder with `config.json` and safetensors.
+
+    Raises:
+        FileNotFoundError: a shard that the index names is missing.
+        ValueError: the config is no BERT, or a file is damaged.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.config = BertConfig.from_file(folder / "config.json", family="huggingface")
+        values = json.loads((folder / "config.json").read_text("utf-8-sig"))
+        self.labels = _read_labels(values)
+        kinds = values.get("architectures") or ["BertForSequenceClassification"]
+        self._classifies_sequences = "BertForSequenceClassification" in kinds
+        self._files = _tensor_files(folder)
+
+    def load_into(self, model) -> LoadReport:
+        """Assigns every weight of a BertEncoder, or of a model with an `encoder`.
+
+        A pooler or head that the file lacks keeps its new initial values, which is logged.
+
+        Raises:
+            ValueError: tensors are missing, unknown or of another shape; the message lists all.
+                Nothing is assigned then.
+        """
+        encoder = getattr(model, "encoder", model)
+        required = weight_map.encoder_rows(encoder)
+        optional = [weight_map.pooler_rows(encoder)]
+        if hasattr(model, "head") and self._classifies_sequences:
+            optional.append(weight_map.classifier_rows(model.head))
+
+        present = {_our_name(key): key for key in self._files}
+        rows = list(required)
+        for group in optional:
+            if self._fits(group, present):
+                rows += group
+        filled = {id(row.variable) for row in rows}
+        initialised = [v.path for v in model.weights if _is_weight(v) and id(v) not in filled]
+        report = self._match(rows, present, initialised)
+        for row in rows:
+            value = self._read(present[row.name])
+            row.variable.assign(value.T if row.transpose else value)
+        self._log(report)
+        return report
+
+    def _fits(self, group, present) -> bool:
+        """Whether an optional head is there; one for another number of outputs is not ours."""
+        if not any(row.name in present for row in group):
+            return False
+        is_head = group[0].name.startswith(HEADS)
+        return not is_head or all(
+            r.name in present and self._shape(present[r.name]) == _shape_of(r) for r in group
+        )
+
+    def _match(self, rows, present, initialised) -> LoadReport:
+        wanted = {row.name for row in rows}
+        missing = sorted(wanted - set(present))
+        unused = sorted(set(present) - wanted)
+        heads = tuple(present[name] for name in unused if name.startswith((*HEADS, "pooler.")))
+        extra = sorted(
+            present[name]
+            for name in unused
+            if not name.startswith((*HEADS, "pooler.")) and name not in BUFFERS
+        )
+        shaped = [
+            f"{present[row.name]}: file {self._shape(present[row.name])}, model {_shape_of(row)}"
+            for row in rows
+            if row.name in present and self._shape(present[row.name]) != _shape_of(row)
+        ]
+        if missing or extra or shaped:
+            raise ValueError(
+                f"{self.folder}: the weights do not fit the config.\n"
+                f"missing in the file ({len(missing)}): {missing}\n"
+                f"unknown in the file ({len(extra)}): {extra}\n"
+                f"of another shape ({len(shaped)}): {shaped}"
+            )
+        loaded = tuple(sorted(present[row.name] for row in rows))
+        return LoadReport(loaded, tuple(initialised), heads)
+
+    def _log(self, report: LoadReport) -> None:
+        _logger.info("%s: %d tensors loaded", self.folder, len(report.loaded))
+        if report.initialised:
+            _logger.warning(
+                "newly initialised, since %s has no such weights: %s",
+                self.folder,
+                ", ".join(report.initialised),
+            )
+        if report.unused:
+            _logger.info("not used by this model: %s", ", ".join(report.unused))
+
+    def _shape(self, key: str) -> tuple[int, ...]:
+        file = self._files[key]
+        with _open(file) as tensors:
+            return tuple(tensors.get_slice(key).get_shape())
+
+    def _read(self, key: str) -> np.ndarray:
+        with _open(self._files[key]) as tensors:
+            return tensors.get_tensor(key)
+
+
+def _shape_of(row) -> tuple[int, ...]:
+    shape = tuple(row.variable.shape)
+    return shape[::-1] if row.transpose else shape
+
+
+def _our_name(key: str) -> str:
+    name = key.removeprefix(PREFIX)
+    for old, new in ((".gamma", ".weight"), (".beta", ".bias")):
+        if name.endswith(f"LayerNorm{old}"):
+            name = name.removesuffix(old) + new
+    return name
+
+
+def _open(file: Path):
+    import safetensors
+
+    try:
+        return safetensors.safe_open(file, framework="numpy")
+    except (safetensors.SafetensorError, OSError) as error:
+        raise ValueError(f"{file}: not a readable safetensors file: {error}") from None
+
+
+def _tensor_files(folder: Path) -> dict[str, Path]:
+    """Tensor name -> the file that holds it."""
+    index = folder / "model.safetensors.index.json"
+    names = ["model.safetensors"]
+    if index.is_file():
+        try:
+            names = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
+        except (json.JSONDecodeError, KeyError, AttributeError) as error:
+            raise ValueError(f"{index}: expected an object 'weight_map': {error}") from None
+    files = {}
+    for name in names:
+        file = folder / name
+        if not file.is_file():
+            raise FileNotFoundError(f"{file}: no such file, though {index.name} names it")
+        with _open(file) as tensors:
+            files.update(dict.fromkeys(tensors.keys(), file))
+    return files
+
+
+def _read_labels(values: dict) -> tuple[str, ...] | None:
+    """The label names of a fine-tuned model, in the order of its outputs."""
+    names = values.get("id2label")
+    if not isinstance(names, dict):
+        return None
+    return tuple(str(names[key]) for key in sorted(names, key=int))
+
+
+def _is_weight(variable) -> bool:
+    return "seed_generator" not in variable.path

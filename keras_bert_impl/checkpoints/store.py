@@ -1,0 +1,116 @@
+"""Our run folder: `keras_bert.json`, `labels.txt`, `model.weights.h5` (and the tokenizer's files)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from pathlib import Path
+
+import keras
+
+from keras_bert_impl.config import BertConfig
+from keras_bert_impl.sources import atomic_write
+
+__all__ = ["FORMAT_VERSION", "RunCheckpoint", "save_run"]
+
+FORMAT_VERSION = 1
+CONFIG_FILE = "keras_bert.json"
+LABELS_FILE = "labels.txt"
+WEIGHTS_FILE = "model.weights.h5"
+PACKAGE = "keras_bert_impl"
+
+_logger = logging.getLogger(__name__)
+
+
+def save_run(model: keras.Model, folder: str | os.PathLike) -> None:
+    """Writes a model into a folder; `keras_bert.json` comes last, so a folder with it is whole.
+
+    Raises:
+        FileExistsError: the folder holds a run already.
+        ValueError: a label holds a line break.
+    """
+    folder = Path(folder)
+    if (folder / CONFIG_FILE).exists():
+        raise FileExistsError(f"{folder} holds a finished run; give another folder or remove it")
+    settings = {
+        name: value
+        for name, value in model.get_config().items()
+        if name not in ("name", "trainable", "dtype", "labels")
+    }
+    labels = getattr(model, "labels", None)
+    broken = [label for label in labels or () if "\n" in label or "\r" in label]
+    if broken:
+        raise ValueError(f"labels must not hold line breaks, got {broken}")
+    folder.mkdir(parents=True, exist_ok=True)
+    if labels is not None:
+        atomic_write(folder / LABELS_FILE, "".join(f"{label}\n" for label in labels))
+    temporary = folder / f".{WEIGHTS_FILE}"
+    model.save_weights(temporary)
+    os.replace(temporary, folder / WEIGHTS_FILE)
+    content = {
+        "format_version": FORMAT_VERSION,
+        "model": type(model).__name__,
+        "settings": settings,
+        "versions": {"keras": keras.__version__, "backend": keras.backend.backend()},
+    }
+    atomic_write(folder / CONFIG_FILE, json.dumps(content, indent=2) + "\n")
+
+
+class RunCheckpoint:
+    """A folder that `save_run` wrote.
+
+    Raises:
+        FileNotFoundError: a file of the folder is missing.
+        ValueError: the folder was written in a newer format, or a file is damaged.
+    """
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        file = folder / CONFIG_FILE
+        try:
+            content = json.loads(file.read_text("utf-8"))
+            version = content["format_version"]
+            self.model_name, self.settings = content["model"], content["settings"]
+        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            raise ValueError(f"{file}: not a run of this package: {error!r}") from None
+        if version != FORMAT_VERSION:
+            raise ValueError(
+                f"{file}: format_version {version} is not known (this version of the package "
+                f"reads {FORMAT_VERSION}): upgrade keras-bert-impl"
+            )
+        self.weights_file = folder / WEIGHTS_FILE
+        if not self.weights_file.is_file():
+            raise FileNotFoundError(f"{self.weights_file}: no such file")
+        self.config = BertConfig(**self.settings["config"])
+        self.labels = None
+        labels_file = folder / LABELS_FILE
+        if labels_file.is_file():
+            self.labels = tuple(labels_file.read_text("utf-8").split("\n")[:-1])
+
+    def load_into(self, model: keras.Model) -> None:
+        """Assigns every weight; of another kind of model only the encoder is taken.
+
+        Raises:
+            ValueError: the weights do not fit the model.
+        """
+        settings = {k: v for k, v in model.get_config().items() if k in self.settings}
+        if type(model).__name__ == self.model_name and _same_shape(settings, self.settings):
+            self._load_weights(model)
+            return
+        saved = keras.saving.get_registered_object(f"{PACKAGE}>{self.model_name}")(**self.settings)
+        self._load_weights(saved)
+        target = getattr(model, "encoder", model)
+        target.set_weights(getattr(saved, "encoder", saved).get_weights())
+        if target is not model:
+            _logger.warning("newly initialised: the head of %s", type(model).__name__)
+
+    def _load_weights(self, model) -> None:
+        try:
+            model.load_weights(self.weights_file)
+        except (ValueError, OSError, KeyError) as error:
+            raise ValueError(f"{self.weights_file}: cannot be loaded: {error}") from None
+
+
+def _same_shape(ours: dict, theirs: dict) -> bool:
+    return {**ours, "dropout": None} == {**theirs, "dropout": None}

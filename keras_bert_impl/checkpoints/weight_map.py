@@ -1,0 +1,65 @@
+"""Which variable of our encoder is which tensor of a foreign file.
+
+One table, read in either direction: foreign name, the variable of ours, and whether the matrix
+is transposed (PyTorch keeps a Linear's weight as [out, in], Keras a Dense's kernel as [in, out]).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["WeightRow", "classifier_rows", "encoder_rows", "pooler_rows"]
+
+
+class WeightRow(NamedTuple):
+    name: str
+    variable: object
+    transpose: bool = False
+
+
+def encoder_rows(encoder) -> list[WeightRow]:
+    """The rows of embeddings and blocks, by the names of Hugging Face's `BertModel`."""
+    embeddings = encoder.embeddings
+    rows = [
+        WeightRow("embeddings.word_embeddings.weight", embeddings.token.embeddings),
+        WeightRow("embeddings.token_type_embeddings.weight", embeddings.segment.embeddings),
+        *_norm("embeddings.LayerNorm", embeddings.norm),
+    ]
+    if encoder.config.position_embedding_type == "learned":
+        rows.append(
+            WeightRow("embeddings.position_embeddings.weight", embeddings.position.embeddings)
+        )
+    for index, block in enumerate(encoder.blocks):
+        prefix = f"encoder.layer.{index}."
+        for name, layer in (
+            ("attention.self.query", block.attention.query),
+            ("attention.self.key", block.attention.key),
+            ("attention.self.value", block.attention.value),
+            ("attention.output.dense", block.attention.projection),
+            ("intermediate.dense", block.intermediate),
+            ("output.dense", block.output_projection),
+        ):
+            rows += _dense(prefix + name, layer)
+        rows += _norm(prefix + "attention.output.LayerNorm", block.attention_norm)
+        rows += _norm(prefix + "output.LayerNorm", block.output_norm)
+    return rows
+
+
+def pooler_rows(encoder) -> list[WeightRow]:
+    return _dense("pooler.dense", encoder.pooler.dense)
+
+
+def classifier_rows(head) -> list[WeightRow]:
+    """The rows of `BertForSequenceClassification`'s head."""
+    return _dense("classifier", head.dense)
+
+
+def _dense(name: str, layer) -> list[WeightRow]:
+    return [
+        WeightRow(f"{name}.weight", layer.kernel, transpose=True),
+        WeightRow(f"{name}.bias", layer.bias),
+    ]
+
+
+def _norm(name: str, layer) -> list[WeightRow]:
+    return [WeightRow(f"{name}.weight", layer.gamma), WeightRow(f"{name}.bias", layer.beta)]
