@@ -1,0 +1,52 @@
+"""BERT for Keras 3: from raw text to a served classifier.
+
+Names are imported on first use, so that importing the package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_MODULES = {
+    "AdamW": "training",
+    "BertClassifier": "models",
+    "BertConfig": "config",
+    "BertEncoder": "models",
+    "BertTokenizer": "text",
+    "Vocab": "text",
+    "WarmupLinearDecay": "training",
+    "bucketed_batches": "data",
+    "load": "jobs",
+    "load_model": "models",
+    "read_labelled": "data",
+}
+
+__all__ = [*_MODULES, "__version__"]
+
+if TYPE_CHECKING:
+    from keras_bert_impl.config import BertConfig as BertConfig
+    from keras_bert_impl.data import bucketed_batches as bucketed_batches
+    from keras_bert_impl.data import read_labelled as read_labelled
+    from keras_bert_impl.jobs import load as load
+    from keras_bert_impl.models import BertClassifier as BertClassifier
+    from keras_bert_impl.models import BertEncoder as BertEncoder
+    from keras_bert_impl.models import load_model as load_model
+    from keras_bert_impl.text import BertTokenizer as BertTokenizer
+    from keras_bert_impl.text import Vocab as Vocab
+    from keras_bert_impl.training import AdamW as AdamW
+    from keras_bert_impl.training import WarmupLinearDecay as WarmupLinearDecay
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
