@@ -3,8 +3,8 @@
 import keras
 
 if keras.backend.backend() == "tensorflow":
-    from keras_bert_impl.trainer.tensorflow import Trainer
+    from keras_bert_impl.trainer.tensorflow import ClipAfterReduction, Trainer
 else:
-    from keras_bert_impl.trainer.jax import Trainer
+    from keras_bert_impl.trainer.jax import ClipAfterReduction, Trainer
 
-__all__ = ["Trainer"]
+__all__ = ["ClipAfterReduction", "Trainer"]

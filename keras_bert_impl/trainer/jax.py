@@ -6,7 +6,11 @@ import keras
 
 from keras_bert_impl.losses import as_weighted_mean
 
-__all__ = ["Trainer"]
+__all__ = ["ClipAfterReduction", "Trainer"]
+
+
+class ClipAfterReduction:
+    """Mix-in before a Keras optimizer; on JAX, Keras clips the gradient of the global batch."""
 
 
 class Trainer(keras.Model):

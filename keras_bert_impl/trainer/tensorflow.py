@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from keras_bert_impl.losses import as_weighted_mean
 
-__all__ = ["PRIVATE_KERAS_NAMES", "Trainer", "sum_over_replicas"]
+__all__ = ["PRIVATE_KERAS_NAMES", "ClipAfterReduction", "Trainer", "sum_over_replicas"]
 
 PRIVATE_KERAS_NAMES = {
     keras.Model: ("_compute_loss", "_loss_tracker", "_maybe_symbolic_build", "_symbolic_build"),
@@ -33,6 +33,27 @@ def sum_over_replicas(value):
     if context is None or context.num_replicas_in_sync == 1:
         return value
     return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
+
+
+class ClipAfterReduction:
+    """Mix-in before a Keras optimizer: clips the gradient summed over all replicas.
+
+    Keras clips each replica's gradient before the sum, so that with R replicas the threshold is
+    up to R times looser.
+    """
+
+    def _clip_gradients(self, gradients):
+        return gradients
+
+    def _all_reduce_sum_gradients(self, pairs):
+        gradients, variables = zip(*super()._all_reduce_sum_gradients(pairs), strict=True)
+        if self.global_clipnorm:
+            gradients, _ = tf.clip_by_global_norm(gradients, self.global_clipnorm)
+        elif self.clipnorm:
+            gradients = [tf.clip_by_norm(g, self.clipnorm) for g in gradients]
+        elif self.clipvalue:
+            gradients = [tf.clip_by_value(g, -self.clipvalue, self.clipvalue) for g in gradients]
+        return list(zip(gradients, variables, strict=True))
 
 
 class Trainer(keras.Model):
@@ -143,10 +164,8 @@ class Trainer(keras.Model):
 
 def optimizer_gaps(optimizer, strategy) -> list[str]:
     """What a stock Keras optimizer does otherwise than BERT's recipe, one sentence each."""
-    if optimizer is None or getattr(optimizer, "clips_after_reduction", False):
-        return []
     inner = getattr(optimizer, "inner_optimizer", optimizer)
-    if getattr(inner, "clips_after_reduction", False):
+    if inner is None or isinstance(inner, ClipAfterReduction):
         return []
     gaps = []
     clips = (inner.clipnorm, inner.global_clipnorm, inner.clipvalue)

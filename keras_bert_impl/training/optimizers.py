@@ -1,0 +1,160 @@
+"""AdamW and the learning-rate schedule of google-research/bert `optimization.py`."""
+
+from __future__ import annotations
+
+import keras
+from keras import ops
+
+from keras_bert_impl.trainer import ClipAfterReduction
+
+__all__ = ["AdamW", "WarmupLinearDecay"]
+
+ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
+if ON_TENSORFLOW:
+    import tensorflow as tf
+
+
+@keras.saving.register_keras_serializable("keras_bert_impl")
+class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Linear from 0 to the peak in the warm-up, then on the line from the peak to 0.
+
+    lr(step) = peak * step / warmup_steps           for step < warmup_steps
+               peak * (1 - step / total_steps)      from then on, 0 after total_steps
+
+    Args:
+        learning_rate: the peak. BERT: 1e-4 in pre-training, 2e-5 to 5e-5 in fine-tuning.
+        total_steps: optimizer steps of the whole run.
+        warmup_steps: optimizer steps of the warm-up; None: a tenth of `total_steps`.
+
+    Raises:
+        ValueError: steps that are negative, or a warm-up longer than the run.
+
+    Source: google-research/bert `optimization.py`, create_optimizer.
+
+    >>> schedule = WarmupLinearDecay(1e-4, total_steps=100, warmup_steps=10)
+    >>> [round(float(schedule(step)) * 1e4, 3) for step in (0, 5, 10, 50, 100)]
+    [0.0, 0.5, 0.9, 0.5, 0.0]
+    """
+
+    def __init__(self, learning_rate: float, total_steps: int, warmup_steps: int | None = None):
+        super().__init__()
+        warmup_steps = total_steps // 10 if warmup_steps is None else warmup_steps
+        if total_steps < 1 or not 0 <= warmup_steps <= total_steps:
+            raise ValueError(
+                f"expected total_steps >= 1 and 0 <= warmup_steps <= total_steps, got "
+                f"total_steps={total_steps}, warmup_steps={warmup_steps}"
+            )
+        self.learning_rate = learning_rate
+        self.total_steps = total_steps
+        self.warmup_steps = warmup_steps
+
+    def __call__(self, step):
+        step = ops.cast(step, "float32")
+        left = ops.maximum(1.0 - step / self.total_steps, 0.0)
+        if self.warmup_steps == 0:
+            return self.learning_rate * left
+        fraction = ops.where(step < self.warmup_steps, step / self.warmup_steps, left)
+        return self.learning_rate * fraction
+
+    def get_config(self):
+        return {
+            "learning_rate": self.learning_rate,
+            "total_steps": self.total_steps,
+            "warmup_steps": self.warmup_steps,
+        }
+
+
+@keras.saving.register_keras_serializable("keras_bert_impl", name="AdamW")
+class AdamW(ClipAfterReduction, keras.optimizers.AdamW):
+    """Adam with decoupled weight decay, as BERT was trained.
+
+    m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  w = w - lr (m / (sqrt(v) + eps) + wd w)
+
+    with `bias_correction`, lr is multiplied by sqrt(1 - b2^t) / (1 - b1^t) in the first term.
+    LayerNorm weights and biases are not decayed: every vector, and every variable that its
+    layer calls `bias`. The gradient is clipped by its global norm after the sum over replicas.
+
+    Args:
+        learning_rate: float or schedule. BERT: 1e-4 in pre-training, 2e-5 to 5e-5 after.
+        weight_decay: BERT: 0.01.
+        beta_1, beta_2: decay rates of the moments. BERT: 0.9, 0.999.
+        epsilon: BERT: 1e-6.
+        global_clipnorm: largest norm of the whole gradient; None: no clipping. BERT: 1.0.
+        bias_correction: False is BERT's own form (its `AdamWeightDecayOptimizer`).
+        **kwargs: as `keras.optimizers.AdamW`, without `amsgrad`.
+
+    Source: Devlin et al. 2019, appendix A.2; google-research/bert `optimization.py`.
+    """
+
+    def __init__(
+        self,
+        learning_rate=5e-5,
+        weight_decay: float = 0.01,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-6,
+        global_clipnorm: float | None = 1.0,
+        bias_correction: bool = True,
+        **kwargs,
+    ):
+        super().__init__(
+            learning_rate,
+            weight_decay=weight_decay,
+            beta_1=beta_1,
+            beta_2=beta_2,
+            epsilon=epsilon,
+            global_clipnorm=global_clipnorm,
+            amsgrad=False,
+            **kwargs,
+        )
+        self.bias_correction = bias_correction
+
+    def build(self, variables):
+        """Creates the moments; called by Keras."""
+        if not self.built:
+            exempt = [v for v in variables if len(v.shape) <= 1 or v.name == "bias"]
+            self.exclude_from_weight_decay(var_list=exempt)
+        super().build(variables)
+
+    def update_step(self, gradient, variable, learning_rate):
+        index = self._get_variable_index(variable)
+        moments = self._momentums[index], self._velocities[index]
+        gradient = ops.cast(gradient, variable.dtype)
+        if ON_TENSORFLOW:
+            self._fused_update(gradient, variable, learning_rate, *moments)
+        else:
+            self._generic_update(gradient, variable, learning_rate, *moments)
+
+    def _beta_powers(self, dtype):
+        if not self.bias_correction:
+            return ops.zeros((), dtype), ops.zeros((), dtype)
+        step = ops.cast(self.iterations + 1, dtype)
+        return (ops.power(ops.cast(beta, dtype), step) for beta in (self.beta_1, self.beta_2))
+
+    def _generic_update(self, gradient, variable, learning_rate, m, v):
+        power_1, power_2 = self._beta_powers(variable.dtype)
+        rate = ops.cast(learning_rate, variable.dtype) * ops.sqrt(1 - power_2) / (1 - power_1)
+        self.assign_add(m, (gradient - m) * (1 - self.beta_1))
+        self.assign_add(v, (ops.square(gradient) - v) * (1 - self.beta_2))
+        self.assign_sub(variable, rate * m / (ops.sqrt(v) + self.epsilon))
+
+    def _fused_update(self, gradient, variable, learning_rate, m, v):
+        """The same in one pass over the four arrays."""
+        power_1, power_2 = self._beta_powers(variable.dtype)
+        tf.raw_ops.ResourceApplyAdam(
+            var=variable.handle,
+            m=m.value.handle,
+            v=v.value.handle,
+            beta1_power=power_1,
+            beta2_power=power_2,
+            lr=tf.cast(learning_rate, variable.dtype),
+            beta1=tf.cast(self.beta_1, variable.dtype),
+            beta2=tf.cast(self.beta_2, variable.dtype),
+            epsilon=tf.cast(self.epsilon, variable.dtype),
+            grad=gradient,
+        )
+
+    def get_config(self):
+        config = {**super().get_config(), "bias_correction": self.bias_correction}
+        del config["amsgrad"]
+        return config
