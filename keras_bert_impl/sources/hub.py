@@ -98,12 +98,22 @@ def hub_unreachable(name: str, revision: str | None) -> str | None:
 
 
 def download_snapshot(name: str, revision: str | None) -> Path:
-    """Download what is missing of a model's files. Returns the snapshot's folder."""
-    from huggingface_hub import snapshot_download
+    """Download what is missing of a model's files. Returns the snapshot's folder.
 
-    folder = snapshot_download(
-        name, revision=revision, allow_patterns=PATTERNS, etag_timeout=REACH_SECONDS
-    )
+    Raises:
+        OSError: The download breaks off.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HTTPError
+
+    try:
+        folder = snapshot_download(
+            name, revision=revision, allow_patterns=PATTERNS, etag_timeout=REACH_SECONDS
+        )
+    except HTTPError as error:
+        raise ConnectionError(
+            f"the download of {name} broke off ({first_line(error)}); another try goes on with it"
+        ) from error
     return Path(folder)
 
 

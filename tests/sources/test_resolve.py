@@ -107,3 +107,16 @@ def test_hub_model_without_safetensors_is_told(tmp_path, monkeypatch, caplog):
     FakeHub(monkeypatch, fill(tmp_path / "snapshot", {"config.json": b"{}"}))
     resolve("hf:org/name")
     assert "has no .safetensors weights" in caplog.text
+
+
+def test_hub_download_that_breaks_off_is_an_os_error(tmp_path, monkeypatch):
+    import huggingface_hub
+
+    FakeHub(monkeypatch, tmp_path)
+
+    def break_off(name, **options):
+        raise http_error("HTTPError")
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", break_off)
+    with pytest.raises(ConnectionError, match="download of org/name broke off"):
+        resolve("hf:org/name")
