@@ -1,0 +1,326 @@
+"""Texts to batches of token ids that waste little on padding (tf.data).
+
+Texts are tokenized once, in large chunks on all cores, and kept as one flat array of ids. A batch
+is cut from it by plain gathers; no Python runs while the model trains.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+
+from keras_bert_impl.data.labels import class_weight_table
+from keras_bert_impl.text.packing import pack
+
+__all__ = ["EncodedTexts", "bucketed_batches", "encode_texts", "length_sorted_batches"]
+
+_logger = logging.getLogger(__name__)
+
+_TOKENIZER_CHUNK = 1024
+
+
+@dataclass(frozen=True)
+class EncodedTexts:
+    """Packed rows of token ids, one behind the other.
+
+    Attributes:
+        token_ids: int32 [sum of lengths].
+        starts: int64 [N], where each row starts.
+        lengths: int32 [N], ids of each row with its special tokens.
+        first_lengths: int32 [N], ids of segment 0 of each row.
+        truncated: how many rows were longer than the limit.
+        pad_id: the id that fills batches up.
+    """
+
+    token_ids: np.ndarray
+    starts: np.ndarray
+    lengths: np.ndarray
+    first_lengths: np.ndarray
+    truncated: int
+    pad_id: int
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+
+def encode_texts(
+    tokenizer,
+    texts: Sequence[str],
+    pairs: Sequence[str] | None = None,
+    *,
+    max_length: int = 128,
+    truncation: str = "longest_first",
+) -> EncodedTexts:
+    """Tokenizes and packs all texts at once; logs how many `max_length` cut short.
+
+    Args:
+        tokenizer: a `BertTokenizer`.
+        texts: first texts, str or UTF-8 bytes.
+        pairs: second texts, as many.
+        max_length: longest row, special tokens included.
+        truncation: which text of a pair is cut, as in `BertTokenizer`.
+
+    Raises:
+        ValueError: no texts, or another number of pairs.
+    """
+    _check_length("pairs", pairs, texts)
+    if len(texts) == 0:
+        raise ValueError("texts: expected at least one text, got none")
+    vocab = tokenizer.vocab
+    limits = {"max_length": max_length, "truncation": truncation}
+    special = {"cls_id": vocab.cls_id, "sep_id": vocab.sep_id}
+
+    def encode(*strings: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        parts = [tokenizer.tokenize(part).ids for part in strings]
+        token_ids, segment_ids = pack(*parts, **limits, **special)
+        lengths = tf.cast(token_ids.row_lengths(), tf.int32)
+        seconds = tf.cast(tf.reduce_sum(segment_ids, axis=-1), tf.int32)
+        uncut = 1 + sum(tf.cast(part.row_lengths(), tf.int32) + 1 for part in parts)
+        return token_ids.flat_values, lengths, lengths - seconds, uncut
+
+    strings = (list(texts),) if pairs is None else (list(texts), list(pairs))
+    chunks = tf.data.Dataset.from_tensor_slices(strings).batch(_TOKENIZER_CHUNK)
+    chunks = chunks.map(encode, num_parallel_calls=tf.data.AUTOTUNE)
+    columns = zip(*chunks.as_numpy_iterator(), strict=True)
+    token_ids, lengths, first_lengths, uncut = (np.concatenate(column) for column in columns)
+    truncated = int(np.count_nonzero(uncut > max_length))
+    if truncated:
+        _logger.warning(
+            "%d of %d texts (%.1f %%) are longer than max_length=%d tokens and were cut",
+            truncated,
+            len(lengths),
+            100 * truncated / len(lengths),
+            max_length,
+        )
+    starts = np.cumsum(lengths, dtype=np.int64) - lengths
+    return EncodedTexts(token_ids, starts, lengths, first_lengths, truncated, vocab.pad_id)
+
+
+def bucketed_batches(
+    tokenizer,
+    texts: Sequence[str],
+    pairs: Sequence[str] | None = None,
+    labels: Sequence | np.ndarray | None = None,
+    *,
+    batch_size: int = 32,
+    max_length: int = 128,
+    truncation: str = "longest_first",
+    shuffle: bool = False,
+    seed: int = 0,
+    class_weights: str | Mapping[int, float] | None = None,
+    drop_remainder: bool = False,
+    pool_batches: int = 100,
+    pad_to: int | None = None,
+) -> tf.data.Dataset:
+    """Batches for ``model.fit`` and ``model.evaluate``, each padded to its own longest row.
+
+    With `shuffle`, the rows are shuffled, cut into pools of `pool_batches` batches, sorted by
+    length within a pool (equal lengths stay shuffled) and cut into batches, whose order is shuffled
+    again. Every pass over the dataset has another order; the sequence of orders depends on `seed`
+    (and on TensorFlow's global seed where one is set) and on nothing else.
+    Without, the batches keep the order of `texts`; where the order does not matter or can be
+    restored, `length_sorted_batches` is faster.
+
+    Args:
+        tokenizer: a `BertTokenizer`.
+        texts: first texts.
+        pairs: second texts.
+        labels: class indices (int), or scores or multi-hot rows (float).
+        batch_size: rows a batch; the last may have fewer.
+        max_length: longest row, special tokens included; longer texts are cut and counted in a
+            warning.
+        truncation: which text of a pair is cut, as in `BertTokenizer`.
+        shuffle: see above.
+        seed: of the order.
+        class_weights: ``"balanced"`` or a dict from class index to weight; see
+            `keras_bert_impl.data.labels.class_weight_table`.
+        drop_remainder: leave rows out (others in every pass, with `shuffle`) so that all batches
+            are full.
+        pool_batches: more means less padding, fewer means more randomness.
+        pad_to: pad every batch to this length instead (static shapes, for XLA and TPUs).
+
+    Returns:
+        Dataset of ``features``, ``(features, labels)`` or ``(features, labels, weights)``.
+        ``features`` has int32 [B, S] ``token_ids``, ``segment_ids`` and ``padding_mask``; labels
+        are int32 or float32 [B, ...]; weights float32 [B]. The cardinality is known.
+
+    Raises:
+        ValueError: lengths differ, labels are strings, or an option is out of range.
+    """
+    _check_length("labels", labels, texts)
+    if pad_to is not None and pad_to < max_length:
+        raise ValueError(f"pad_to={pad_to} is less than max_length={max_length}")
+    targets = _targets(labels, class_weights)
+    rows = encode_texts(tokenizer, texts, pairs, max_length=max_length, truncation=truncation)
+    cut = _Cut(len(rows), batch_size, drop_remainder, pool_batches, pad_to, rows.pad_id)
+    if not shuffle:
+        return cut.dataset(rows, targets, np.arange(len(rows)))
+    return cut.dataset(rows, targets, seed=seed)
+
+
+def length_sorted_batches(
+    tokenizer,
+    texts: Sequence[str],
+    pairs: Sequence[str] | None = None,
+    labels: Sequence | np.ndarray | None = None,
+    *,
+    batch_size: int = 32,
+    max_length: int = 128,
+    truncation: str = "longest_first",
+) -> tuple[tf.data.Dataset, np.ndarray]:
+    """Batches of rows of about equal length, longest first, and the way back to the order of texts.
+
+    Returns:
+        The dataset (as `bucketed_batches`) and int64 [N] `restore`:
+        ``model.predict(dataset)[restore]`` has the order of `texts`.
+
+    Raises:
+        ValueError: as `bucketed_batches`.
+    """
+    _check_length("labels", labels, texts)
+    targets = _targets(labels, None)
+    rows = encode_texts(tokenizer, texts, pairs, max_length=max_length, truncation=truncation)
+    order = np.argsort(-rows.lengths, kind="stable")
+    restore = np.empty_like(order)
+    restore[order] = np.arange(len(order))
+    return _Cut(len(rows), batch_size, pad_id=rows.pad_id).dataset(rows, targets, order), restore
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """How N rows are cut into batches."""
+
+    rows: int
+    batch_size: int
+    drop_remainder: bool = False
+    pool_batches: int = 1
+    pad_to: int | None = None
+    pad_id: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("batch_size", "pool_batches"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.batches == 0:
+            raise ValueError(
+                f"{self.rows} rows give no full batch of {self.batch_size} (drop_remainder=True)"
+            )
+
+    @property
+    def batches(self) -> int:
+        return (self.rows if self.drop_remainder else self.rows + self.batch_size - 1) // (
+            self.batch_size
+        )
+
+    @property
+    def used(self) -> int:
+        """Rows of one pass."""
+        return min(self.rows, self.batches * self.batch_size)
+
+    def dataset(
+        self,
+        rows: EncodedTexts,
+        targets: tuple[np.ndarray, ...],
+        order: np.ndarray | None = None,
+        seed: int = 0,
+    ) -> tf.data.Dataset:
+        """Batches in a fixed order of rows, or in a new random one for every pass.
+
+        The arrays travel as elements of a dataset, not as constants of its functions: a graph
+        with hundreds of megabytes inside is slow to build and cannot pass 2 GB.
+        """
+        arrays = (rows.token_ids, rows.starts, rows.lengths, rows.first_lengths)
+        if order is None:
+            passes = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).take(1)
+        else:
+            passes = tf.data.Dataset.from_tensors(order.astype(np.int64))
+
+        def one_pass(arrays, targets, given):
+            if order is None:
+                row_order, batch_order = self._shuffled(arrays[2], [seed, given])
+            else:
+                row_order, batch_order = given, tf.range(self.batches, dtype=tf.int64)
+            numbers = tf.data.Dataset.from_tensor_slices(batch_order)
+
+            def one_batch(number):
+                first = number * self.batch_size
+                chosen = row_order[first : tf.minimum(first + self.batch_size, self.used)]
+                features = self._features(arrays, chosen)
+                if not targets:
+                    return features
+                static = [self.batch_size if self.drop_remainder else None]
+                return features, *(
+                    tf.ensure_shape(tf.gather(target, chosen), static + target.shape[1:])
+                    for target in targets
+                )
+
+            return numbers.map(one_batch, num_parallel_calls=tf.data.AUTOTUNE)
+
+        all_arrays = tf.data.Dataset.from_tensors((arrays, targets))
+        batches = tf.data.Dataset.zip(all_arrays, passes).flat_map(
+            lambda values, given: one_pass(*values, given)
+        )
+        batches = batches.apply(tf.data.experimental.assert_cardinality(self.batches))
+        return batches.prefetch(tf.data.AUTOTUNE)
+
+    def _shuffled(self, lengths: tf.Tensor, seed: list) -> tuple[tf.Tensor, tf.Tensor]:
+        seed = tf.cast(tf.stack(seed), tf.int64)
+        shuffle = tf.random.experimental.stateless_shuffle
+        order = shuffle(tf.range(self.rows, dtype=tf.int64), seed)[: self.used]
+        pool = tf.range(self.used, dtype=tf.int64) // (self.pool_batches * self.batch_size)
+        length = tf.cast(tf.gather(lengths, order), tf.int64)
+        longest = tf.reduce_max(length) + 1
+        order = tf.gather(order, tf.argsort(pool * longest + length, stable=True))
+        return order, shuffle(tf.range(self.batches, dtype=tf.int64), seed + 1)
+
+    def _features(self, arrays: tuple, chosen: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Dense rows: int32 [B, S], S = longest of the batch, or `pad_to`."""
+        token_ids, starts, lengths, first_lengths = arrays
+        lengths = tf.gather(lengths, chosen)
+        positions = tf.range(tf.reduce_max(lengths) if self.pad_to is None else self.pad_to)
+        real = positions < lengths[:, tf.newaxis]
+        places = tf.gather(starts, chosen)[:, tf.newaxis] + tf.cast(positions, tf.int64)
+        ids = tf.gather(token_ids, tf.minimum(places, tf.size(token_ids, tf.int64) - 1))
+        second = positions >= tf.gather(first_lengths, chosen)[:, tf.newaxis]
+        features = {
+            "token_ids": tf.where(real, ids, self.pad_id),
+            "segment_ids": tf.cast(real & second, tf.int32),
+            "padding_mask": tf.cast(real, tf.int32),
+        }
+        static = [self.batch_size if self.drop_remainder else None, self.pad_to]
+        return {name: tf.ensure_shape(value, static) for name, value in features.items()}
+
+
+def _targets(labels, class_weights) -> tuple[np.ndarray, ...]:
+    """Arrays behind the features: none, labels, or labels and weights."""
+    if labels is None:
+        if class_weights is not None:
+            raise ValueError("class_weights need labels")
+        return ()
+    labels = np.asarray(labels)
+    if labels.dtype.kind in "iub":
+        labels = labels.astype(np.int32)
+    elif labels.dtype.kind == "f":
+        labels = labels.astype(np.float32)
+    else:
+        raise ValueError(
+            f"labels: expected class indices or scores, got {labels.dtype} ({labels.flat[0]!r}): "
+            "encode names with keras_bert_impl.data.labels.encode_labels"
+        )
+    if class_weights is None:
+        return (labels,)
+    if labels.dtype != np.int32 or labels.ndim != 1:
+        raise ValueError(
+            f"class_weights need class indices (int [N]) as labels, got {labels.dtype} "
+            f"{list(labels.shape)}"
+        )
+    return labels, class_weight_table(labels, class_weights)[labels]
+
+
+def _check_length(name: str, values: Sequence | None, texts: Sequence[str]) -> None:
+    if values is not None and len(values) != len(texts):
+        raise ValueError(f"{name}: expected one a text ({len(texts)}), got {len(values)}")
