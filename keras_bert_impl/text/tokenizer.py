@@ -1,0 +1,363 @@
+"""BertTokenizer: Google's ``FullTokenizer`` as TensorFlow operations, with offsets."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from keras_bert_impl.sources import resolve
+from keras_bert_impl.text import packing
+from keras_bert_impl.text.normalizer import Normalizer, row_of_each
+from keras_bert_impl.text.tables import TextTables
+from keras_bert_impl.text.tokenizer_files import read_tokenizer, write_tokenizer
+from keras_bert_impl.text.vocab import Vocab
+
+__all__ = ["BertTokenizer", "Tokens"]
+
+Texts = str | Sequence[str] | tf.Tensor
+
+
+class Tokens(NamedTuple):
+    """Pieces of N strings, each field a ``tf.RaggedTensor`` int32 [N, (pieces)].
+
+    Attributes:
+        ids: line numbers in the vocabulary.
+        starts: first character of the piece in the raw text, an index into the Python ``str``.
+        ends: character after the last one of the piece.
+        word_ids: number of the word (punctuation marks count as words) within the string.
+    """
+
+    ids: tf.RaggedTensor
+    starts: tf.RaggedTensor
+    ends: tf.RaggedTensor
+    word_ids: tf.RaggedTensor
+
+
+class _Flat(NamedTuple):
+    """``Tokens`` before they become ragged: int32 [pieces] each, int64 [N + 1]."""
+
+    ids: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
+    word_ids: tf.Tensor
+    row_splits: tf.Tensor
+
+
+class BertTokenizer:
+    """Token for token Google's ``FullTokenizer``, in eager Python, ``tf.data`` and SavedModels.
+
+    Cleans the text, puts spaces around Chinese characters, lowers and strips accents where asked,
+    splits at punctuation and cuts words into the longest pieces of the vocabulary. Characters
+    that Google deletes belong to no piece. Special tokens in the text are ordinary text unless a
+    caller asks for them. Broken UTF-8 counts as U+FFFD, which is deleted.
+
+    Args:
+        vocab: the vocabulary.
+        lowercase: lower the text (BERT's uncased and Chinese models).
+        strip_accents: drop accents; None means as ``lowercase``, as Google does.
+        tokenize_chinese_chars: make each Chinese character a word.
+        max_chars_per_word: longer words become ``[UNK]``; Google's value is 200.
+
+    Raises:
+        ValueError: ``max_chars_per_word`` is below 1.
+
+    >>> vocab = Vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "good", "##ness", "!"])
+    >>> BertTokenizer(vocab).tokens("Goodness!")
+    ['good', '##ness', '!']
+
+    Source: google-research/bert ``tokenization.py``.
+    """
+
+    def __init__(
+        self,
+        vocab: Vocab,
+        *,
+        lowercase: bool = True,
+        strip_accents: bool | None = None,
+        tokenize_chinese_chars: bool = True,
+        max_chars_per_word: int = 200,
+    ) -> None:
+        if max_chars_per_word < 1:
+            raise ValueError(f"max_chars_per_word must be at least 1, got {max_chars_per_word}")
+        self.vocab = vocab
+        self.lowercase = lowercase
+        self.strip_accents = strip_accents
+        self.tokenize_chinese_chars = tokenize_chinese_chars
+        self.max_chars_per_word = max_chars_per_word
+        self._tables = TextTables(
+            vocab,
+            lowercase=lowercase,
+            strip_accents=lowercase if strip_accents is None else strip_accents,
+            tokenize_chinese_chars=tokenize_chinese_chars,
+            max_chars_per_word=max_chars_per_word,
+        )
+        self._normalize = Normalizer(self._tables)
+        with tf.init_scope():
+            self._wordpiece = tf_text.FastWordpieceTokenizer(
+                self._tables.pieces,
+                unknown_token=self._tables.unknown_piece,
+                max_bytes_per_word=4 * max_chars_per_word,
+                token_out_type=tf.int32,
+            )
+        self._functions: dict[tuple[str, ...], Any] = {}
+
+    def tokenize(self, texts: Texts, *, special_tokens: Iterable[str] = ()) -> Tokens:
+        """Cut strings into pieces.
+
+        Args:
+            texts: a string, a list of strings or a string tensor [N].
+            special_tokens: tokens such as ``"[MASK]"`` that are recognised in the text.
+
+        Returns:
+            Ids, character offsets into the raw text and word numbers, ragged int32 [N, (pieces)].
+
+        Raises:
+            ValueError: ``texts`` is not of rank one or not text; a special token is unknown.
+        """
+        tensor = as_string_vector(texts)
+        *fields, row_splits = self._function(tuple(special_tokens))(tensor)
+        partition = tf.RaggedTensor.from_row_splits(fields[0], row_splits, validate=False)
+        return Tokens(partition, *(partition.with_flat_values(field) for field in fields[1:]))
+
+    def __call__(
+        self,
+        texts: Texts,
+        pairs: Texts | None = None,
+        *,
+        max_length: int = 512,
+        truncation: str = "longest_first",
+        pad_to: int | None = None,
+        special_tokens: Iterable[str] = (),
+    ) -> dict[str, tf.Tensor]:
+        """Strings -> the input dict of the models: ``[CLS] text [SEP]`` or with a pair after it.
+
+        Args:
+            texts, pairs: a string, a list of strings or a string tensor [N] each.
+            max_length: longest row, special tokens counted.
+            truncation: ``longest_first`` (Google), ``only_first`` or ``only_second``.
+            pad_to: width of the result, also a limit of the length; None pads to the longest row.
+            special_tokens: tokens such as ``"[MASK]"`` that are recognised in the text.
+
+        Returns:
+            ``token_ids``, ``segment_ids`` and ``padding_mask`` (1 = real), int32 [N, S].
+
+        Raises:
+            ValueError: bad rank, type or length; unequal numbers of texts and pairs.
+        """
+        special_tokens = tuple(special_tokens)
+        first = self.tokenize(texts, special_tokens=special_tokens).ids
+        second = None
+        if pairs is not None:
+            second = self.tokenize(pairs, special_tokens=special_tokens).ids
+            if tf.executing_eagerly() and first.nrows() != second.nrows():
+                raise ValueError(f"{first.nrows()} texts but {second.nrows()} pairs")
+        token_ids, segment_ids = packing.pack(
+            first,
+            second,
+            max_length=max_length if pad_to is None else min(max_length, pad_to),
+            truncation=truncation,
+            cls_id=self.vocab.cls_id,
+            sep_id=self.vocab.sep_id,
+        )
+        return packing.to_dense(token_ids, segment_ids, pad_id=self.vocab.pad_id, pad_to=pad_to)
+
+    def tokens(self, text: str, *, special_tokens: Iterable[str] = ()) -> list[str]:
+        """Pieces of one string as text, continuations with ``##`` in front."""
+        ids = self.tokenize(text, special_tokens=special_tokens).ids
+        return [self.vocab.id_to_token(number) for number in ids.flat_values.numpy().tolist()]
+
+    def decode(self, ids: Iterable[int], *, skip_special_tokens: bool = True) -> str:
+        """Words of one row of ids with a space between them, ``##`` pieces joined to theirs.
+
+        Args:
+            ids: ids of one row: list, array or tensor.
+            skip_special_tokens: leave out ``[PAD]``, ``[CLS]`` and ``[SEP]``.
+
+        Raises:
+            ValueError: an id is outside the vocabulary.
+        """
+        skipped = {self.vocab.pad_id, self.vocab.cls_id, self.vocab.sep_id}
+        words: list[str] = []
+        for number in ids:
+            if skip_special_tokens and int(number) in skipped:
+                continue
+            token = self.vocab.id_to_token(int(number))
+            if token.startswith("##") and words:
+                words[-1] += token[2:]
+            else:
+                words.append(token)
+        return " ".join(words)
+
+    @classmethod
+    def from_pretrained(cls, source: str | os.PathLike[str], **overrides: Any) -> BertTokenizer:
+        """Tokenizer of a model folder, see ``tokenizer_files.read_tokenizer`` for what is read.
+
+        Args:
+            source: a folder, ``hf:ORG/NAME`` or ``minilm``.
+            **overrides: constructor arguments that win over the folder's.
+        """
+        vocab, options = read_tokenizer(resolve(source))
+        return cls(vocab, **{**options, **overrides})
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
+        """Write ``vocab.txt`` and ``tokenizer_config.json`` (Hugging Face's key names)."""
+        options = self.get_config()
+        del options["tokens"]
+        write_tokenizer(Path(folder), self.vocab, options)
+
+    def get_config(self) -> dict[str, Any]:
+        """Everything that makes the tokenizer, JSON-serialisable."""
+        return {
+            "tokens": list(self.vocab.tokens),
+            "lowercase": self.lowercase,
+            "strip_accents": self.strip_accents,
+            "tokenize_chinese_chars": self.tokenize_chinese_chars,
+            "max_chars_per_word": self.max_chars_per_word,
+        }
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> BertTokenizer:
+        """Inverse of ``get_config``."""
+        options = dict(config)
+        return cls(Vocab(options.pop("tokens")), **options)
+
+    def __reduce__(self):
+        options = self.get_config()
+        del options["tokens"]
+        return _rebuild, (self.vocab, options)
+
+    def _function(self, special_tokens: tuple[str, ...]):
+        if special_tokens not in self._functions:
+            for token in special_tokens:
+                self._tables.special_code(token)
+            with tf.init_scope():
+                self._functions[special_tokens] = tf.function(
+                    lambda texts: self._tokenize(texts, special_tokens),
+                    input_signature=[tf.TensorSpec([None], tf.string)],
+                    autograph=False,
+                )
+        return self._functions[special_tokens]
+
+    def _tokenize(self, texts: tf.Tensor, special_tokens: tuple[str, ...]) -> _Flat:
+        strings, starts_of, ends_of, row_bases = self._prepare(texts, special_tokens)
+        pieces, first_bytes, end_bytes = self._wordpiece.tokenize_with_offsets(strings)
+        ids, row_splits = pieces.flat_values, pieces.row_splits
+        row = row_of_each(row_splits)[0]
+        starts, ends = _bytes_to_characters(
+            strings, row, first_bytes.flat_values, end_bytes.flat_values
+        )
+        base = tf.gather(row_bases, row)
+        mapped = base >= 0
+        first = tf.where(mapped, base + starts, 0)
+        last = tf.where(mapped, base + ends - 1, 0)
+        starts = tf.where(mapped, tf.gather(starts_of, first), starts)
+        ends = tf.where(mapped, tf.gather(ends_of, last) + 1, ends)
+        word = tf.cumsum(tf.gather(tf.constant(self._tables.starts_word), ids))
+        words_before = tf.gather(tf.concat([[0], word], 0), row_splits[:-1])
+        word_ids = word - 1 - tf.gather(words_before, row)
+        return _Flat(ids, starts, ends, word_ids, row_splits)
+
+    def _prepare(self, texts: tf.Tensor, special_tokens: tuple[str, ...]):
+        """Strings for the word-piece operation; the rows it would get wrong are rewritten.
+
+        Returns:
+            Strings [N]; first and last raw character of each character of the rewritten rows;
+            where each row begins in these, int32 [N], -1 for rows that are as they were.
+        """
+        tables = self._tables
+        plain = tf.strings.regex_full_match(texts, tables.plain)
+        rewrite = ~plain | tf.strings.regex_full_match(texts, tables.long_word)
+        if special_tokens:
+            escaped = "|".join(_escape(token) for token in special_tokens)
+            rewrite |= tf.strings.regex_full_match(texts, f"(?s:.*)(?:{escaped})(?s:.*)")
+        rows = tf.where(rewrite)
+        strings = tf.strings.lower(texts) if tables.lowercase else texts
+        bases = tf.fill(tf.shape(texts), -1)
+
+        def rewritten():
+            normalized = self._normalize(tf.gather_nd(texts, rows), special_tokens)
+            return (
+                tf.tensor_scatter_nd_update(strings, rows, normalized.strings),
+                normalized.starts,
+                normalized.ends,
+                tf.tensor_scatter_nd_update(bases, rows, tf.cast(normalized.row_starts, tf.int32)),
+            )
+
+        nothing = tf.zeros([1], tf.int32)
+        return tf.cond(tf.size(rows) > 0, rewritten, lambda: (strings, nothing, nothing, bases))
+
+
+def _rebuild(vocab: Vocab, options: dict[str, Any]) -> BertTokenizer:
+    return BertTokenizer(vocab, **options)
+
+
+def _bytes_to_characters(
+    strings: tf.Tensor, row: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Byte offsets within each string -> character offsets, int32 [pieces]."""
+    lengths = tf.strings.length(strings)
+
+    def counted():
+        # One byte more than the text, so that the last offset has its place in the sum.
+        joined = tf.strings.join([tf.strings.reduce_join(strings), "\n"])
+        leads = tf.cast(tf.io.decode_raw(joined, tf.int8) >= -64, tf.int32)
+        characters = tf.cumsum(leads, exclusive=True)
+        first = tf.cumsum(lengths, exclusive=True)
+        base = tf.gather(first, row)
+        before = tf.gather(tf.gather(characters, first), row)
+        return (
+            tf.gather(characters, base + starts) - before,
+            tf.gather(characters, base + ends) - before,
+        )
+
+    ascii_only = tf.reduce_all(lengths == tf.strings.length(strings, unit="UTF8_CHAR"))
+    starts, ends = tf.cast(starts, tf.int32), tf.cast(ends, tf.int32)
+    return tf.cond(ascii_only, lambda: (starts, ends), counted)
+
+
+def _escape(token: str) -> str:
+    return "".join(char if char.isalnum() else rf"\x{{{ord(char):x}}}" for char in token)
+
+
+def as_string_vector(texts: Texts) -> tf.Tensor:
+    """Text as a string tensor [N]; a Python ``str`` is one row.
+
+    Raises:
+        ValueError: The rank is not one or an element is not text.
+    """
+    if isinstance(texts, str):
+        texts = [texts]
+    if not tf.is_tensor(texts):
+        if not isinstance(texts, Iterable):
+            raise ValueError(f"texts must be strings, received {type(texts).__name__}: {texts!r}")
+        values = list(texts)
+        for number, value in enumerate(values):
+            if not isinstance(value, str | bytes):
+                raise ValueError(
+                    f"texts must be strings, element {number} is {type(value).__name__}: {value!r}"
+                )
+        texts = tf.constant([_utf8(value) for value in values], tf.string, [len(values)])
+    if texts.dtype != tf.string:
+        raise ValueError(f"texts must be strings, received a tensor of dtype {texts.dtype.name}")
+    if texts.shape.rank is not None and texts.shape.rank != 1:
+        raise ValueError(
+            f"texts must be a vector of strings [N], received a tensor of rank {texts.shape.rank} "
+            f"and shape {tuple(texts.shape)}"
+        )
+    return tf.ensure_shape(texts, [None])
+
+
+def _utf8(value: str | bytes) -> bytes:
+    """UTF-8; a lone surrogate, which has none, becomes another character no vocabulary holds."""
+    if isinstance(value, bytes):
+        return value
+    try:
+        return value.encode("utf-8")
+    except UnicodeEncodeError:
+        return re.sub("[\ud800-\udfff]", "\U0010ffff", value).encode("utf-8")
