@@ -73,6 +73,7 @@ class TextTables:
             self._kind = np.where(points.kind == CHINESE, ORDINARY, points.kind)
         self._unsafe = (self._kind == ORDINARY) & (~points.stable | (points.kind == CHINESE))
         self._next_code = PRIVATE_PLANES
+        self._unsafe[PRIVATE_PLANES:] = True
         self.unknown = self._new_code()
         self._codes: dict[int, int] = {}
         self._special: dict[str, int] = {}
@@ -119,7 +120,7 @@ class TextTables:
         return pieces
 
     def _can_occur(self, token: str) -> bool:
-        """Whether the rules can yield the piece: all letters, or one character that stands alone."""
+        """Whether the rules can yield the piece: letters only, or one mark that stands alone."""
         if token == UNK:
             return False
         body = token[2:] if token.startswith("##") else token
