@@ -15,27 +15,27 @@ _MODULES = {
     "BertClassifier": "models",
     "BertConfig": "config",
     "BertEncoder": "models",
-    "BertTokenizer": "text",
-    "Vocab": "text",
+    "BertTokenizer": "text.tokenizer",
+    "Vocab": "text.vocab",
     "WarmupLinearDecay": "training",
-    "bucketed_batches": "data",
+    "bucketed_batches": "data.batches",
     "load": "jobs",
     "load_model": "models",
-    "read_labelled": "data",
+    "read_labelled": "data.readers",
 }
 
 __all__ = [*_MODULES, "__version__"]
 
 if TYPE_CHECKING:
     from keras_bert_impl.config import BertConfig as BertConfig
-    from keras_bert_impl.data import bucketed_batches as bucketed_batches
-    from keras_bert_impl.data import read_labelled as read_labelled
+    from keras_bert_impl.data.batches import bucketed_batches as bucketed_batches
+    from keras_bert_impl.data.readers import read_labelled as read_labelled
     from keras_bert_impl.jobs import load as load
     from keras_bert_impl.models import BertClassifier as BertClassifier
     from keras_bert_impl.models import BertEncoder as BertEncoder
     from keras_bert_impl.models import load_model as load_model
-    from keras_bert_impl.text import BertTokenizer as BertTokenizer
-    from keras_bert_impl.text import Vocab as Vocab
+    from keras_bert_impl.text.tokenizer import BertTokenizer as BertTokenizer
+    from keras_bert_impl.text.vocab import Vocab as Vocab
     from keras_bert_impl.training import AdamW as AdamW
     from keras_bert_impl.training import WarmupLinearDecay as WarmupLinearDecay
 
