@@ -8,10 +8,11 @@ a wrong guess would train on the wrong text without a sign.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-__all__ = ["Columns", "Table", "find_columns", "is_header"]
+__all__ = ["Columns", "Table", "find_columns", "is_header", "refuse_hidden_header"]
 
 _PAIRS = (
     ("sentence1", "sentence2"),
@@ -121,12 +122,35 @@ def is_header(fields: list[str], asked: Columns, header: bool | None, name: str)
     if all(word in _KNOWN for word in words) or (has_text and has_label) or _pair(words):
         return True
     if all(_NAME.fullmatch(word) for word in words):
-        shown = ", ".join(repr(field) for field in fields)
-        raise ValueError(
-            f"{name}: the first row ({shown}) may be a header or an example: "
-            "give header=True or header=False (--header or --no-header)"
-        )
+        raise ValueError(_doubt(name, fields))
     return False
+
+
+def refuse_hidden_header(table: Table, labels: list[str]) -> None:
+    """Refuses a first row, taken for an example, that looks like a header of unknown names.
+
+    Its cells are single words, its label occurs nowhere else, and the other labels are numbers or
+    occur several times each. Left in, the header would be an example with a class of its own.
+
+    Raises:
+        ValueError: so it is.
+    """
+    others = labels[1:]
+    if labels[0] in others or not all(
+        _NAME.fullmatch(cell) and " " not in cell for cell in table.sample[0]
+    ):
+        return
+    repeated = len(others) >= 4 and min(Counter(others).values()) > 1
+    if repeated or (others and _is_numeric(others)):
+        raise ValueError(_doubt(table.name, table.sample[0]))
+
+
+def _doubt(name: str, fields: list[str]) -> str:
+    shown = ", ".join(repr(field) for field in fields)
+    return (
+        f"{name}: the first row ({shown}) may be a header or an example: "
+        "give header=True or header=False (--header or --no-header)"
+    )
 
 
 def find_columns(table: Table, asked: Columns) -> Columns:
@@ -142,7 +166,11 @@ def find_columns(table: Table, asked: Columns) -> Columns:
     if table.width == 1 and text is None and label is None:
         text = 0
     if table.width == 2 and pair is None and (text is None or label is None):
-        text, label = _by_content(table, text, label)
+        given = text, label
+        text, label = _by_content(table, *given)
+        if text is None and table.names is None and len(table.sample) >= 4:
+            # The first row may be a header of unknown names (see `refuse_hidden_header`).
+            text, label = _by_content(replace(table, sample=table.sample[1:]), *given)
     if text is None:
         raise ValueError(
             f"{table.name}: cannot tell which column holds the text ({table.describe()}): "

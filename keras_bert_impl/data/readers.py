@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, NamedTuple
 
-from keras_bert_impl.data.columns import Column, Columns, Table, find_columns, is_header
+from keras_bert_impl.data.columns import (
+    Column,
+    Columns,
+    Table,
+    find_columns,
+    is_header,
+    refuse_hidden_header,
+)
 from keras_bert_impl.data.rows import Row, file_format, json_type, read_rows, source_name
 
 __all__ = ["LabelledExamples", "TextRow", "iterate_texts", "read_labelled"]
@@ -80,8 +87,9 @@ def read_labelled(
 
     Raises:
         ValueError: the file is empty or has a header only, is not UTF-8, has ragged rows or broken
-            syntax, lacks a column, has an empty label among others, or its text column cannot be
-            told. Messages start with the file and, for one row, its line.
+            syntax, lacks a column, or has an empty label among others; or it cannot be told which
+            column holds the text, or whether the first row is a header. Messages start with the
+            file and, for one row, its line.
         FileNotFoundError: no such file.
     """
     layout, rows = _open(path, Columns(text, pair, label), format, header)
@@ -92,11 +100,14 @@ def read_labelled(
         pairs.append(second)
         labels.append(layout.label_of(row))
         lines.append(row.line)
+    labelled = _are_labelled(labels, lines, layout)
+    if labelled and header is None and layout.table.names is None:
+        refuse_hidden_header(layout.table, labels)
     _logger.info("%s: %d examples; %s", layout.table.name, len(texts), layout.used())
     return LabelledExamples(
         texts=texts,
         pairs=pairs if layout.columns.pair is not None else None,
-        labels=labels if _are_labelled(labels, lines, layout) else None,
+        labels=labels if labelled else None,
         lines=lines,
         path=layout.table.name,
         columns=layout.found(),

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_impl.data.batches import bucketed_batches, encode_texts, length_sorted_batches
+from keras_bert_impl.data.batches import bucketed_batches, length_sorted_batches
+from keras_bert_impl.data.encoding import encode_texts
 from keras_bert_impl.data.labels import discover_labels, encode_labels
 from keras_bert_impl.data.readers import read_labelled
+from keras_bert_impl.text.tokenizer import BertTokenizer
+from keras_bert_impl.text.vocab import Vocab
 
 CLS, SEP, PAD = 101, 102, 7
 
@@ -223,3 +226,17 @@ def test_little_padding_on_real_sentences(shared):
     dataset = bucketed_batches(WordTokenizer(), examples.texts, labels=labels, shuffle=True)
     assert int(dataset.cardinality()) == 2105
     assert padding_share(dataset) < 0.1
+
+
+@pytest.mark.parametrize("truncation", ["longest_first", "only_first", "only_second"])
+def test_rows_are_those_of_the_tokenizer(truncation):
+    vocab = Vocab(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"abc", "##a", "##b", "##c"])
+    tokenizer = BertTokenizer(vocab)
+    texts = ["ab c", "", "A ccc b", "  ", "\u200b", "x"]
+    pairs = ["c", "", "abc abc", "b", "a", "c" * 9]
+    for second, limit in ((None, 6), (pairs, 9)):
+        options = {"max_length": limit, "truncation": truncation}
+        dataset = bucketed_batches(tokenizer, texts, second, **options)
+        direct = tokenizer(texts, second, **options)
+        for name, value in next(iter(dataset)).items():
+            np.testing.assert_array_equal(value, direct[name])

@@ -137,6 +137,28 @@ def test_header_in_doubt_is_an_error_and_can_be_said(write):
         read_labelled(path, header=False, text="hello")
 
 
+@pytest.mark.parametrize(
+    ("content", "arguments"),
+    [
+        ("phrase\topinion\na b\tpos\nc d\tneg\ne f\tpos\ng h\tneg\n", {}),
+        ("phrase\tstars\na b\t1\nc d\t2\ne f\t2\ng h\t1\n", {}),
+        ("phrase\tnr\tgrade\na b\t1\t1\nc d\t2\t0\n", {"text": 0, "label": 2}),
+    ],
+)
+def test_header_of_unknown_names_is_no_example(write, content, arguments):
+    path = write(content)
+    with pytest.raises(ValueError, match=r"file.tsv: the first row \('phrase', .* may be a header"):
+        read_labelled(path, **arguments)
+    rows = content.count("\n")
+    assert len(read_labelled(path, **arguments, header=False)) == rows
+    assert len(read_labelled(path, **arguments, header=True)) == rows - 1
+
+
+def test_first_example_of_one_word_is_no_header(write):
+    rows = "great\tpos\nso bad\tneg\nso good\tpos\nvery bad\tneg\nwell done\tpos\n"
+    assert len(read_labelled(write(rows))) == 5
+
+
 def test_data_that_looks_like_column_names_is_data(write):
     assert len(read_labelled(write("1\tlabel\n0\ttwo words\n"))) == 2
     assert len(read_labelled(write("what is a label\t1\nno\t0\n"))) == 2
