@@ -20,9 +20,19 @@ from keras_bert_impl.losses import as_weighted_mean
 __all__ = ["PRIVATE_KERAS_NAMES", "ClipAfterReduction", "Trainer", "sum_over_replicas"]
 
 PRIVATE_KERAS_NAMES = {
-    keras.Model: ("_compute_loss", "_loss_tracker", "_maybe_symbolic_build", "_symbolic_build"),
+    keras.Model: (
+        "_autoconvert_optionals",
+        "_compute_loss",
+        "_distribute_strategy",
+        "_loss_tracker",
+        "_maybe_symbolic_build",
+        "_symbolic_build",
+    ),
     keras.optimizers.Optimizer: ("_clip_gradients", "_all_reduce_sum_gradients"),
 }
+
+# How Keras marks the message of a layer within its account of the call.
+_MESSAGE_IN_KERAS = re.compile(r"\x1b\[1m(.*?)\x1b\[0m", re.DOTALL)
 
 _logger = logging.getLogger(__name__)
 
@@ -39,14 +49,16 @@ class ClipAfterReduction:
     """Mix-in before a Keras optimizer: clips the gradient summed over all replicas.
 
     Keras clips each replica's gradient before the sum, so that with R replicas the threshold is
-    up to R times looser.
+    up to R times looser. Gradients of embeddings are summed per token first, also where a model
+    that is no `Trainer` has not done so.
     """
 
     def _clip_gradients(self, gradients):
         return gradients
 
     def _all_reduce_sum_gradients(self, pairs):
-        gradients, variables = zip(*super()._all_reduce_sum_gradients(pairs), strict=True)
+        pairs = super()._all_reduce_sum_gradients([(_dense(g), v) for g, v in pairs])
+        gradients, variables = zip(*pairs, strict=True)
         if self.global_clipnorm:
             gradients, _ = tf.clip_by_global_norm(gradients, self.global_clipnorm)
         elif self.clipnorm:
@@ -54,6 +66,10 @@ class ClipAfterReduction:
         elif self.clipvalue:
             gradients = [tf.clip_by_value(g, -self.clipvalue, self.clipvalue) for g in gradients]
         return list(zip(gradients, variables, strict=True))
+
+
+def _dense(gradient):
+    return None if gradient is None else tf.convert_to_tensor(gradient)
 
 
 class Trainer(keras.Model):
@@ -68,7 +84,16 @@ class Trainer(keras.Model):
     """
 
     def compile(self, optimizer="rmsprop", loss=None, **kwargs):
-        """As `keras.Model.compile`."""
+        """As `keras.Model.compile`.
+
+        Raises:
+            ValueError: `jit_compile=True` under a strategy with several replicas.
+        """
+        if kwargs.get("jit_compile") is True and self.distribute_strategy.num_replicas_in_sync > 1:
+            raise ValueError(
+                "jit_compile=True does not work under a strategy with several replicas (XLA "
+                "cannot compile the sum over them): leave jit_compile at 'auto'"
+            )
         loss = as_weighted_mean(loss, total=sum_over_replicas)
         super().compile(optimizer=optimizer, loss=loss, **kwargs)
         for gap in optimizer_gaps(self.optimizer, self.distribute_strategy):
@@ -87,23 +112,27 @@ class Trainer(keras.Model):
             scaled_loss = self.optimizer.scale_loss(loss)
         weights = self.trainable_weights
         gradients = tape.gradient(scaled_loss, weights)
-        gradients = [None if g is None else tf.convert_to_tensor(g) for g in gradients]
-        self.optimizer.apply(gradients, weights)
-        self._track_loss(x, loss)
+        self.optimizer.apply([_dense(g) for g in gradients], weights)
+        self._track_loss(x, loss, sample_weight)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def test_step(self, data):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         y_pred = self(x, training=False)
         loss = self._compute_loss(x, y, y_pred, sample_weight, training=False)
-        self._track_loss(x, loss)
+        self._track_loss(x, loss, sample_weight)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
-    def _track_loss(self, x, loss):
-        """Each replica holds its share of the global mean, so the mean of R * share is it."""
-        rows = tf.shape(keras.tree.flatten(x)[0])[0]
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
-        self._loss_tracker.update_state(loss * replicas, sample_weight=rows)
+    def _track_loss(self, x, loss, sample_weight):
+        """Counts the global mean by what it is a mean over, so that epochs are exact means.
+
+        Each replica holds its share of the global mean.
+        """
+        if tf.is_tensor(sample_weight):
+            count = tf.reduce_sum(tf.cast(sample_weight, "float32"))
+        else:
+            count = tf.shape(keras.tree.flatten(x)[0])[0]
+        self._loss_tracker.update_state(sum_over_replicas(loss), sample_weight=count)
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:
@@ -116,21 +145,28 @@ class Trainer(keras.Model):
     def _make_function(self, step):
         """`steps_per_execution` steps on an iterator, as one graph without nested functions."""
         strategy = self.distribute_strategy
+        step = self._autoconvert_optionals(step)
         if self.jit_compile:
             step = tf.function(step, jit_compile=True, reduce_retracing=True)
 
-        def one_step(iterator):
-            outputs = strategy.run(step, args=(next(iterator),))
+        def one_step(data):
+            outputs = strategy.run(step, args=(data,))
             return keras.tree.map_structure(
                 lambda value: strategy.reduce("MEAN", value, axis=None), outputs
             )
 
         def many_steps(iterator):
+            outputs = one_step(next(iterator))
             for _ in tf.range(self.steps_per_execution - 1):
-                one_step(iterator)
-            return one_step(iterator)
+                data = iterator.get_next_as_optional()
+                if data.has_value():
+                    outputs = one_step(data.get_value())
+            return outputs
 
-        function = one_step if self.steps_per_execution == 1 else many_steps
+        def single_step(iterator):
+            return one_step(next(iterator))
+
+        function = single_step if self.steps_per_execution == 1 else many_steps
         return function if self.run_eagerly else tf.function(function, reduce_retracing=True)
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
@@ -163,24 +199,25 @@ class Trainer(keras.Model):
 
 
 def optimizer_gaps(optimizer, strategy) -> list[str]:
-    """What a stock Keras optimizer does otherwise than BERT's recipe, one sentence each."""
+    """What an optimizer does otherwise than BERT's recipe or cannot do, one sentence each."""
     inner = getattr(optimizer, "inner_optimizer", optimizer)
-    if inner is None or isinstance(inner, ClipAfterReduction):
+    if inner is None:
         return []
     gaps = []
-    clips = (inner.clipnorm, inner.global_clipnorm, inner.clipvalue)
-    if any(clips) and strategy.num_replicas_in_sync > 1:
+    is_stock = not isinstance(inner, ClipAfterReduction)
+    several = strategy.num_replicas_in_sync > 1
+    if is_stock and several and any((inner.clipnorm, inner.global_clipnorm, inner.clipvalue)):
         gaps.append("clips each replica's gradient before the reduction, not the global gradient")
-    if inner.weight_decay:
+    if is_stock and inner.weight_decay:
         gaps.append("decays LayerNorm weights and biases too, which BERT's recipe leaves out")
-    if inner.gradient_accumulation_steps and strategy.num_replicas_in_sync > 1:
+    if several and inner.gradient_accumulation_steps:
         gaps.append("Keras' gradient_accumulation_steps fails under a strategy")
     return gaps
 
 
 @contextlib.contextmanager
 def _plain_errors():
-    """Turns a failed run-time check of our layers into a ValueError without the graph's trace."""
+    """Makes a ValueError of a failed run-time check, and cuts a layer's error to its message."""
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
@@ -188,6 +225,11 @@ def _plain_errors():
         if found is None:
             raise
         message = "{}, got values from {} to {}".format(*found.groups())
+    except ValueError as error:
+        found = _MESSAGE_IN_KERAS.search(str(error))
+        if found is None:
+            raise
+        raise ValueError(found[1]) from error
     else:
         return
     raise ValueError(message)
