@@ -12,15 +12,19 @@ import keras
 
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers import ClassificationHead
+from keras_bert_impl.losses import WeightedMean
 from keras_bert_impl.models.encoder import BertEncoder
 from keras_bert_impl.trainer import Trainer
 
 __all__ = ["BertClassifier"]
 
+# Function -> the class that takes it on logits.
 _LOGIT_LOSSES = {
-    "sparse_categorical_crossentropy": keras.losses.SparseCategoricalCrossentropy,
-    "categorical_crossentropy": keras.losses.CategoricalCrossentropy,
-    "binary_crossentropy": keras.losses.BinaryCrossentropy,
+    keras.losses.binary_crossentropy: keras.losses.BinaryCrossentropy,
+    keras.losses.binary_focal_crossentropy: keras.losses.BinaryFocalCrossentropy,
+    keras.losses.categorical_crossentropy: keras.losses.CategoricalCrossentropy,
+    keras.losses.categorical_focal_crossentropy: keras.losses.CategoricalFocalCrossentropy,
+    keras.losses.sparse_categorical_crossentropy: keras.losses.SparseCategoricalCrossentropy,
 }
 
 
@@ -63,7 +67,7 @@ class BertClassifier(Trainer):
         super().__init__(**kwargs)
         if num_classes < 2:
             raise ValueError(f"num_classes must be at least 2, got {num_classes}")
-        if labels is not None and len(set(labels)) != num_classes:
+        if labels is not None and not len(labels) == len(set(labels)) == num_classes:
             raise ValueError(f"expected {num_classes} different labels, got {list(labels)}")
         self.encoder = BertEncoder(config, dtype=self.dtype_policy, name="encoder")
         self.config = self.encoder.config
@@ -94,16 +98,10 @@ class BertClassifier(Trainer):
             **kwargs: as in Keras.
 
         Raises:
-            ValueError: a crossentropy object with `from_logits=False`.
+            ValueError: a crossentropy object or function with `from_logits=False`.
         """
-        if isinstance(loss, str):
-            loss = "sparse_categorical_crossentropy" if loss == "auto" else loss
-            loss = _LOGIT_LOSSES[loss](from_logits=True) if loss in _LOGIT_LOSSES else loss
-        elif isinstance(loss, tuple(_LOGIT_LOSSES.values())):
-            if not loss.get_config().get("from_logits", True):
-                raise ValueError(
-                    f"the model returns logits: use {type(loss).__name__}(from_logits=True)"
-                )
+        loss = "sparse_categorical_crossentropy" if loss == "auto" else loss
+        loss = keras.tree.map_structure(_on_logits, loss)
         metrics = ["accuracy"] if metrics == "auto" else metrics
         super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
 
@@ -139,7 +137,7 @@ class BertClassifier(Trainer):
 
         Args:
             source: as `keras_bert_impl.sources.resolve`.
-            num_classes: default: the number of labels that the folder names.
+            num_classes: default: that of the folder's own head.
             **kwargs: `dropout`, `labels`, and what `keras.Model` takes.
 
         Raises:
@@ -150,9 +148,9 @@ class BertClassifier(Trainer):
         checkpoint = checkpoints.open_checkpoint(source)
         labels = checkpoint.labels
         if num_classes is None:
-            if labels is None:
-                raise ValueError(f"{source} names no labels: give num_classes")
-            num_classes = len(labels)
+            num_classes = checkpoint.num_classes
+        if num_classes is None:
+            raise ValueError(f"{source} holds no classifier: give num_classes")
         if labels is not None and len(labels) == num_classes:
             kwargs.setdefault("labels", labels)
         model = cls(checkpoint.config, num_classes, **kwargs)
@@ -163,8 +161,27 @@ class BertClassifier(Trainer):
         """Writes config, labels and weights; `from_pretrained` of the folder gives them back.
 
         Raises:
-            FileExistsError: the folder holds something already.
+            FileExistsError: the folder holds a finished run.
         """
         from keras_bert_impl import checkpoints
 
         checkpoints.save_run(self, folder)
+
+
+def _on_logits(loss):
+    """A crossentropy given by name as the object that takes logits; anything else as it is."""
+    is_name = isinstance(loss, str)
+    found = keras.losses.get(loss) if is_name else loss
+    if isinstance(found, WeightedMean):
+        found = found.loss
+    if isinstance(found, keras.losses.Loss):
+        kind, config = type(found), found.get_config()
+        takes_logits = config.get("from_logits", True)
+    else:
+        kind, config = _LOGIT_LOSSES.get(found), {}
+        takes_logits = kind is None
+    if takes_logits:
+        return loss
+    if is_name:
+        return kind.from_config({**config, "from_logits": True})
+    raise ValueError(f"the model returns logits: use {kind.__name__}(from_logits=True)")
