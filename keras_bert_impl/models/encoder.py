@@ -24,8 +24,8 @@ class BertEncoder(Trainer):
     """Embeddings, L blocks and the pooler.
 
     Padding: positions with `padding_mask` 0 do not change the output at any other position.
-    The outputs at padding are finite and meaningless; `sequence_output` carries a Keras mask,
-    so that pooling and recurrent layers on top skip them.
+    The outputs at padding are finite and meaningless; `sequence_output` and `hidden_states`
+    carry a Keras mask, so that pooling and recurrent layers on top skip them.
 
     Args:
         config: a `BertConfig` (or the dict of one).
@@ -105,7 +105,9 @@ class BertEncoder(Trainer):
     def call(self, inputs, training=False, return_hidden_states=False, return_attentions=False):
         inputs = check_inputs(inputs)
         token_ids, mask = inputs["token_ids"], inputs.get("padding_mask")
-        bias = None if mask is None else attention_bias(mask, self.compute_dtype)
+        bias = None
+        if mask is not None:
+            bias = attention_bias(ops.cast(mask, "bool"), self.compute_dtype)
         x = self.embeddings(token_ids, inputs.get("segment_ids"), training=training)
         hidden_states, attentions = [x], []
         for block in self.blocks:
@@ -130,6 +132,12 @@ class BertEncoder(Trainer):
             "pooled_output": None,
             "sequence_output": ops.cast(inputs["padding_mask"], "bool"),
         }
+
+    def _set_mask_metadata(self, inputs, outputs, previous_mask):
+        """Keras pairs masks with outputs by order, which the optional outputs would shift."""
+        for sequence in (outputs["sequence_output"], *outputs.get("hidden_states", ())):
+            masked = {"pooled_output": outputs["pooled_output"], "sequence_output": sequence}
+            super()._set_mask_metadata(inputs, masked, previous_mask)
 
     def compute_output_spec(
         self, inputs, training=False, return_hidden_states=False, return_attentions=False
@@ -176,13 +184,23 @@ class BertEncoder(Trainer):
         checkpoint.load_into(encoder)
         return encoder
 
+    def save_pretrained(self, folder: str | os.PathLike) -> None:
+        """Writes config and weights; `from_pretrained` of the folder gives them back.
+
+        Raises:
+            FileExistsError: the folder holds a finished run.
+        """
+        from keras_bert_impl import checkpoints
+
+        checkpoints.save_run(self, folder)
+
 
 def check_inputs(inputs) -> dict:
     """The input dict as int32 tensors.
 
     Raises:
-        ValueError: it is not a dict, `token_ids` is absent, a name is unknown, or a tensor is
-            not a matrix of integers.
+        ValueError: it is not a dict, `token_ids` is absent, a name is unknown, a tensor is not
+            a matrix of integers, or the shapes differ.
     """
     if not isinstance(inputs, dict):
         raise ValueError(
@@ -208,4 +226,10 @@ def check_inputs(inputs) -> dict:
         if dtype != "int32" and not isinstance(value, keras.KerasTensor):
             value = ops.cast(value, "int32")
         tensors[name] = value
+    expected = tuple(tensors["token_ids"].shape)
+    for name, value in tensors.items():
+        if any(a != b for a, b in zip(value.shape, expected, strict=True) if None not in (a, b)):
+            raise ValueError(
+                f"{name} must have the shape of token_ids, {expected}, got {tuple(value.shape)}"
+            )
     return tensors
