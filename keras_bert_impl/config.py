@@ -97,7 +97,7 @@ class BertConfig:
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must be in [0, 1), got {getattr(self, name)}")
         for name in ("initializer_range", "layer_norm_eps"):
-            if getattr(self, name) <= 0:
+            if not 0 < getattr(self, name) < float("inf"):
                 raise ValueError(f"{name} must be greater than 0, got {getattr(self, name)}")
         for name, known in (
             ("hidden_act", ACTIVATIONS),
@@ -148,6 +148,8 @@ class BertConfig:
         kind = values.get("model_type", "bert")
         if kind != "bert":
             raise ValueError(f"{where}: model_type must be 'bert', got {kind!r}")
+        if values.get("is_decoder"):
+            raise ValueError(f"{where}: is_decoder must be false; decoders are not supported")
         known = {field.name for field in dataclasses.fields(cls)}
         fields = {name: value for name, value in values.items() if name in known}
         fields["hidden_act"] = _read_activation(values.get("hidden_act", "gelu"), family, where)
@@ -220,7 +222,7 @@ def _read_activation(name: str, family: str, where: str) -> str:
     names = _ACTIVATION_NAMES[family]
     if name in ACTIVATIONS:
         return name
-    if name not in names:
+    if not isinstance(name, str) or name not in names:
         known = sorted({*names, *ACTIVATIONS})
         raise ValueError(f"{where}: hidden_act must be one of {known}, got {name!r}")
     return names[name]
