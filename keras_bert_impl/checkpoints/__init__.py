@@ -16,7 +16,8 @@ def open_checkpoint(source: str | os.PathLike) -> RunCheckpoint | HuggingFaceChe
     """Opens a folder, `hf:ORG/NAME` or `minilm`.
 
     Returns:
-        an object with `config`, `labels` (or None) and `load_into(model)`.
+        an object with `config`, `labels` (or None), `num_classes` (of its own head, or None) and
+        `load_into(model)`.
 
     Raises:
         FileNotFoundError: there is no such folder, or it holds no weights that are known.
@@ -36,9 +37,10 @@ def _refuse(folder: Path) -> None:
     if any(name.startswith("pytorch_model") and name.endswith(".bin") for name in found):
         raise ValueError(
             f"{folder} has only pytorch_model.bin, a pickle, which is not loaded because a pickle "
-            "can run any code. Convert it once where PyTorch and transformers are installed: "
-            f'python -c "from transformers import AutoModelForPreTraining as M; '
-            f"M.from_pretrained('{folder}').save_pretrained('{folder}', safe_serialization=True)\""
+            "can run any code. Convert it once, in that folder, where PyTorch is installed: "
+            'python -c "import torch, safetensors.torch as s; s.save_file({k: v.contiguous()'
+            ".clone() for k, v in torch.load('pytorch_model.bin', weights_only=True).items()}, "
+            "'model.safetensors')\""
         )
     raise FileNotFoundError(
         f"{folder} holds no weights that can be read: expected {CONFIG_FILE} (a run of this "

@@ -51,6 +51,9 @@ class HuggingFaceCheckpoint:
         kinds = values.get("architectures") or ["BertForSequenceClassification"]
         self._classifies_sequences = "BertForSequenceClassification" in kinds
         self._files = _tensor_files(folder)
+        self.num_classes = None
+        if self._classifies_sequences and "classifier.weight" in self._files:
+            self.num_classes = self._shape("classifier.weight")[0]
 
     def load_into(self, model) -> LoadReport:
         """Assigns every weight of a BertEncoder, or of a model with an `encoder`.
@@ -67,7 +70,7 @@ class HuggingFaceCheckpoint:
         if hasattr(model, "head") and self._classifies_sequences:
             optional.append(weight_map.classifier_rows(model.head))
 
-        present = {_our_name(key): key for key in self._files}
+        present = self._present()
         rows = list(required)
         for group in optional:
             if self._fits(group, present):
@@ -80,6 +83,15 @@ class HuggingFaceCheckpoint:
             row.variable.assign(value.T if row.transpose else value)
         self._log(report)
         return report
+
+    def _present(self) -> dict[str, str]:
+        """Name in our table -> name in the file."""
+        present = {}
+        for key in self._files:
+            other = present.setdefault(_our_name(key), key)
+            if other != key:
+                raise ValueError(f"{self.folder}: {other} and {key} are the same weight")
+        return present
 
     def _fits(self, group, present) -> bool:
         """Whether an optional head is there; one for another number of outputs is not ours."""
@@ -133,7 +145,7 @@ class HuggingFaceCheckpoint:
 
     def _read(self, key: str) -> np.ndarray:
         with _open(self._files[key]) as tensors:
-            return tensors.get_tensor(key)
+            return np.asarray(tensors.get_tensor(key)).astype("float32")
 
 
 def _shape_of(row) -> tuple[int, ...]:
@@ -162,7 +174,7 @@ def _tensor_files(folder: Path) -> dict[str, Path]:
     """Tensor name -> the file that holds it."""
     index = folder / "model.safetensors.index.json"
     names = ["model.safetensors"]
-    if index.is_file():
+    if not (folder / names[0]).is_file():
         try:
             names = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
         except (json.JSONDecodeError, KeyError, AttributeError) as error:

@@ -1,4 +1,7 @@
-"""Our run folder: `keras_bert.json`, `labels.txt`, `model.weights.h5` (and the tokenizer's files)."""
+"""Our run folder: `keras_bert.json`, `labels.txt`, `model.weights.h5`.
+
+The files of the tokenizer lie beside them; `text` writes and reads those.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +48,7 @@ def save_run(model: keras.Model, folder: str | os.PathLike) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if labels is not None:
         atomic_write(folder / LABELS_FILE, "".join(f"{label}\n" for label in labels))
-    temporary = folder / f".{WEIGHTS_FILE}"
-    model.save_weights(temporary)
-    os.replace(temporary, folder / WEIGHTS_FILE)
+    _save_weights(model, folder / WEIGHTS_FILE)
     content = {
         "format_version": FORMAT_VERSION,
         "model": type(model).__name__,
@@ -55,6 +56,18 @@ def save_run(model: keras.Model, folder: str | os.PathLike) -> None:
         "versions": {"keras": keras.__version__, "backend": keras.backend.backend()},
     }
     atomic_write(folder / CONFIG_FILE, json.dumps(content, indent=2) + "\n")
+
+
+def _save_weights(model: keras.Model, file: Path) -> None:
+    """Writes the weights without the state of the optimizer, which is twice as large."""
+    temporary = file.with_name(f".{file.name}")
+    optimizer, model.optimizer = getattr(model, "optimizer", None), None
+    try:
+        model.save_weights(temporary)
+        os.replace(temporary, file)
+    finally:
+        model.optimizer = optimizer
+        temporary.unlink(missing_ok=True)
 
 
 class RunCheckpoint:
@@ -71,22 +84,31 @@ class RunCheckpoint:
         try:
             content = json.loads(file.read_text("utf-8"))
             version = content["format_version"]
+            if version != FORMAT_VERSION:
+                raise ValueError(
+                    f"{file}: format_version {version!r} is not known (this version of the "
+                    f"package reads {FORMAT_VERSION}): upgrade keras-bert-impl"
+                )
             self.model_name, self.settings = content["model"], content["settings"]
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
+            self.config = BertConfig(**self.settings["config"])
+        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
             raise ValueError(f"{file}: not a run of this package: {error!r}") from None
-        if version != FORMAT_VERSION:
-            raise ValueError(
-                f"{file}: format_version {version} is not known (this version of the package "
-                f"reads {FORMAT_VERSION}): upgrade keras-bert-impl"
-            )
         self.weights_file = folder / WEIGHTS_FILE
         if not self.weights_file.is_file():
             raise FileNotFoundError(f"{self.weights_file}: no such file")
-        self.config = BertConfig(**self.settings["config"])
-        self.labels = None
-        labels_file = folder / LABELS_FILE
-        if labels_file.is_file():
-            self.labels = tuple(labels_file.read_text("utf-8").split("\n")[:-1])
+        self.num_classes = self.settings.get("num_classes")
+        self.labels = self._read_labels()
+
+    def _read_labels(self) -> tuple[str, ...] | None:
+        file = self.folder / LABELS_FILE
+        if not file.is_file():
+            return None
+        labels = tuple(file.read_text("utf-8").removesuffix("\n").split("\n"))
+        if len(labels) != self.num_classes:
+            raise ValueError(
+                f"{file}: expected {self.num_classes} labels, one a line, got {len(labels)}"
+            )
+        return labels
 
     def load_into(self, model: keras.Model) -> None:
         """Assigns every weight; of another kind of model only the encoder is taken.
@@ -98,7 +120,10 @@ class RunCheckpoint:
         if type(model).__name__ == self.model_name and _same_shape(settings, self.settings):
             self._load_weights(model)
             return
-        saved = keras.saving.get_registered_object(f"{PACKAGE}>{self.model_name}")(**self.settings)
+        kind = keras.saving.get_registered_object(f"{PACKAGE}>{self.model_name}")
+        if kind is None:
+            raise ValueError(f"{self.folder / CONFIG_FILE}: unknown model {self.model_name!r}")
+        saved = kind(**self.settings)
         self._load_weights(saved)
         target = getattr(model, "encoder", model)
         target.set_weights(getattr(saved, "encoder", saved).get_weights())

@@ -12,6 +12,8 @@ __all__ = ["WeightRow", "classifier_rows", "encoder_rows", "pooler_rows"]
 
 
 class WeightRow(NamedTuple):
+    """One line of the table: the tensor `name` of the file is `variable`, or its transpose."""
+
     name: str
     variable: object
     transpose: bool = False
@@ -46,6 +48,7 @@ def encoder_rows(encoder) -> list[WeightRow]:
 
 
 def pooler_rows(encoder) -> list[WeightRow]:
+    """The rows of the pooler, which `BertForMaskedLM` and others lack."""
     return _dense("pooler.dense", encoder.pooler.dense)
 
 
