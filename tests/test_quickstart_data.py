@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import pytest
 
@@ -49,7 +49,8 @@ def test_rows_are_well_formed_and_balanced(splits, name):
     assert all(len(row) == 2 for row in rows)
     assert Counter(label for _, label in rows) == dict.fromkeys(LABELS, ROWS_PER_LABEL[name])
     for text, _ in rows:
-        assert text == text.strip() and '"' not in text and "\r" not in text, text
+        assert text == text.strip(), text
+        assert not set('"\r') & set(text), text
         assert text[-1] in ".?!", text
         assert 4 <= len(text.split()) <= 35, text
 
@@ -84,7 +85,7 @@ def test_no_templates(sentences):
 def test_file_order_says_nothing_about_the_label(splits):
     for rows in splits.values():
         labels = [label for _, label in rows]
-        same_as_next = sum(a == b for a, b in zip(labels, labels[1:], strict=False))
+        same_as_next = sum(a == b for a, b in pairwise(labels))
         assert same_as_next / len(labels) < 0.35
 
 
