@@ -20,7 +20,7 @@ _MODULES = {
     "WarmupLinearDecay": "training",
     "bucketed_batches": "data.batches",
     "load": "jobs",
-    "load_model": "models",
+    "load_model": "training",
     "read_labelled": "data.readers",
 }
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from keras_bert_impl.jobs import load as load
     from keras_bert_impl.models import BertClassifier as BertClassifier
     from keras_bert_impl.models import BertEncoder as BertEncoder
-    from keras_bert_impl.models import load_model as load_model
     from keras_bert_impl.text.tokenizer import BertTokenizer as BertTokenizer
     from keras_bert_impl.text.vocab import Vocab as Vocab
     from keras_bert_impl.training import AdamW as AdamW
     from keras_bert_impl.training import WarmupLinearDecay as WarmupLinearDecay
+    from keras_bert_impl.training import load_model as load_model
 
 
 def __getattr__(name: str) -> Any:
