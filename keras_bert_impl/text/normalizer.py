@@ -26,6 +26,7 @@ from keras_bert_impl.text.code_points import (
     Expansions,
     TwoLevelTable,
 )
+from keras_bert_impl.text.offsets import row_of_each
 from keras_bert_impl.text.tables import PRIVATE_PLANES, TextTables
 
 __all__ = ["Normalized", "Normalizer"]
@@ -59,14 +60,6 @@ class _Characters(NamedTuple):
     row_splits: tf.Tensor
 
 
-def row_of_each(row_splits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Row and place within the row of each value: int64 [N + 1] -> int64 [C], int64 [C]."""
-    first = tf.range(tf.size(row_splits, tf.int64) - 1) * 2**32
-    lengths = row_splits[1:] - row_splits[:-1]
-    packed = tf.ragged.range(first, first + lengths).flat_values
-    return tf.bitwise.right_shift(packed, 32), packed & 0xFFFFFFFF
-
-
 def _gather(table: TwoLevelTable, codes: tf.Tensor) -> tf.Tensor:
     block = tf.gather(tf.constant(table.index), tf.bitwise.right_shift(codes, 8))
     return tf.gather(tf.constant(table.blocks), block * 256 + (codes & 255))
@@ -77,7 +70,6 @@ def _expand(pool: np.ndarray, entries: tf.Tensor, chars: _Characters) -> _Charac
     lengths = tf.cast(entries & Expansions.LENGTH, tf.int64)
     splits = tf.concat([tf.zeros([1], tf.int64), tf.cumsum(lengths)], 0)
     source, place = row_of_each(splits)
-    place = tf.cast(place, tf.int32)
     entry = tf.gather(entries, source)
     same = tf.gather(chars.codes, source)
     spaced = ((entry & Expansions.LENGTH) == 3) & (place != 1)
@@ -112,7 +104,7 @@ class Normalizer:
         decoded = tf.strings.unicode_decode(
             tf.strings.join([texts, "\n"]), "UTF-8", errors="replace", replacement_char=0xFFFD
         )
-        position = tf.cast(row_of_each(decoded.row_splits)[1], tf.int32)
+        position = row_of_each(decoded.row_splits)[1]
         chars = _Characters(decoded.flat_values, position, position, decoded.row_splits)
         for token in special_tokens:
             chars = self._keep_whole(token, chars)

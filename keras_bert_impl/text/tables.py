@@ -32,6 +32,7 @@ from keras_bert_impl.text.vocab import UNK, Vocab
 
 __all__ = ["TextTables"]
 
+WORD = 2**32  # weight of a word in sums whose lower half counts bytes
 PRIVATE_PLANES = 0xF0000
 CODES = CODE_POINTS + 0x20000  # raw code points, then the tokens that a caller asks to keep whole
 COMMON_WORD_ENDS = tuple(ord(char) for char in " :[{\u2014\u3001\u4e00\uff0c\uff1a")
@@ -48,7 +49,8 @@ class TextTables:
         parts, parts_pool: decomposition of the few characters that hold a combining character
             which canonical ordering may move.
         pieces: the vocabulary as the word-piece operation gets it; the index is the id.
-        starts_word: int32 [V], 1 for pieces that begin a word.
+        piece_weights: int64 [V], ``WORD`` where the piece begins a word, plus the bytes that its
+            UTF-8 has more than it has characters (none for ``[UNK]``, whose text is not known).
         plain: RE2 pattern of strings that the word-piece operation treats as Google does, but
             for ASCII capitals.
         long_word: RE2 pattern of those of them that may hold a word over the limit.
@@ -79,9 +81,14 @@ class TextTables:
         self._special: dict[str, int] = {}
         self.pieces = self._make_pieces(vocab)
         self.unknown_piece = self.pieces[vocab.unk_id]
-        self.starts_word = np.array(
-            [not token.startswith("##") for token in vocab.tokens], np.int32
+        self.piece_weights = np.array(
+            [
+                piece_weight(piece, token.startswith("##"))
+                for piece, token in zip(self.pieces, vocab.tokens, strict=True)
+            ],
+            np.int64,
         )
+        self.piece_weights[vocab.unk_id] = WORD
         changed = self._changed(points)
         self._make_expansions(points, changed)
         self._make_context_tables(points)
@@ -202,6 +209,11 @@ class TextTables:
         gaps = [(a, b) for a, b in gaps if any(a <= mark <= b for mark in COMMON_WORD_ENDS)]
         over = min(self.max_chars_per_word, LONGEST_REPETITION) + 1
         self.long_word = f"(?s:.*)[^{_class(gaps)}]{{{over}}}(?s:.*)"
+
+
+def piece_weight(piece: str, continues: bool) -> int:
+    """One entry of ``TextTables.piece_weights``."""
+    return (0 if continues else WORD) + len(piece.encode("utf-8")) - len(piece)
 
 
 def _class(ranges: list[tuple[int, int]]) -> str:

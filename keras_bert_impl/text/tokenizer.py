@@ -13,7 +13,8 @@ import tensorflow_text as tf_text
 
 from keras_bert_impl.sources import resolve
 from keras_bert_impl.text import packing
-from keras_bert_impl.text.normalizer import Normalizer, row_of_each
+from keras_bert_impl.text.normalizer import Normalized, Normalizer
+from keras_bert_impl.text.offsets import pieces_of, to_characters
 from keras_bert_impl.text.tables import TextTables
 from keras_bert_impl.text.tokenizer_files import read_tokenizer, write_tokenizer
 from keras_bert_impl.text.vocab import Vocab
@@ -245,30 +246,38 @@ class BertTokenizer:
         return self._functions[special_tokens]
 
     def _tokenize(self, texts: tf.Tensor, special_tokens: tuple[str, ...]) -> _Flat:
-        strings, starts_of, ends_of, row_bases = self._prepare(texts, special_tokens)
-        pieces, first_bytes, end_bytes = self._wordpiece.tokenize_with_offsets(strings)
-        ids, row_splits = pieces.flat_values, pieces.row_splits
-        row = row_of_each(row_splits)[0]
-        starts, ends = _bytes_to_characters(
-            strings, row, first_bytes.flat_values, end_bytes.flat_values
+        rows, strings, normalized = self._prepare(texts, special_tokens)
+        pieces, starts, ends = self._wordpiece.tokenize_with_offsets(strings)
+        starts, ends, word_ids = to_characters(
+            strings,
+            pieces,
+            tf.cast(starts.flat_values, tf.int32),
+            tf.cast(ends.flat_values, tf.int32),
+            tf.constant(self._tables.piece_weights),
+            self.vocab.unk_id,
         )
-        base = tf.gather(row_bases, row)
-        mapped = base >= 0
-        first = tf.where(mapped, base + starts, 0)
-        last = tf.where(mapped, base + ends - 1, 0)
-        starts = tf.where(mapped, tf.gather(starts_of, first), starts)
-        ends = tf.where(mapped, tf.gather(ends_of, last) + 1, ends)
-        word = tf.cumsum(tf.gather(tf.constant(self._tables.starts_word), ids))
-        words_before = tf.gather(tf.concat([[0], word], 0), row_splits[:-1])
-        word_ids = word - 1 - tf.gather(words_before, row)
-        return _Flat(ids, starts, ends, word_ids, row_splits)
 
-    def _prepare(self, texts: tf.Tensor, special_tokens: tuple[str, ...]):
-        """Strings for the word-piece operation; the rows it would get wrong are rewritten.
+        def to_raw_text():
+            index, row = pieces_of(rows, pieces.row_splits)
+            base = tf.cast(tf.gather(normalized.row_starts, row), tf.int32)
+            first = tf.gather(normalized.starts, base + tf.gather(starts, index))
+            last = tf.gather(normalized.ends, base + tf.gather(ends, index) - 1)
+            where = index[:, None]
+            return (
+                tf.tensor_scatter_nd_update(starts, where, first),
+                tf.tensor_scatter_nd_update(ends, where, last + 1),
+            )
+
+        starts, ends = tf.cond(tf.size(rows) > 0, to_raw_text, lambda: (starts, ends))
+        return _Flat(pieces.flat_values, starts, ends, word_ids, pieces.row_splits)
+
+    def _prepare(
+        self, texts: tf.Tensor, special_tokens: tuple[str, ...]
+    ) -> tuple[tf.Tensor, tf.Tensor, Normalized]:
+        """Find the rows that the word-piece operation would get wrong and rewrite them.
 
         Returns:
-            Strings [N]; first and last raw character of each character of the rewritten rows;
-            where each row begins in these, int32 [N], -1 for rows that are as they were.
+            Their numbers, int64 [R]; the strings for the operation [N]; the rewritten rows.
         """
         tables = self._tables
         plain = tf.strings.regex_full_match(texts, tables.plain)
@@ -278,47 +287,22 @@ class BertTokenizer:
             rewrite |= tf.strings.regex_full_match(texts, f"(?s:.*)(?:{escaped})(?s:.*)")
         rows = tf.where(rewrite)
         strings = tf.strings.lower(texts) if tables.lowercase else texts
-        bases = tf.fill(tf.shape(texts), -1)
 
         def rewritten():
             normalized = self._normalize(tf.gather_nd(texts, rows), special_tokens)
-            return (
-                tf.tensor_scatter_nd_update(strings, rows, normalized.strings),
-                normalized.starts,
-                normalized.ends,
-                tf.tensor_scatter_nd_update(bases, rows, tf.cast(normalized.row_starts, tf.int32)),
-            )
+            return tf.tensor_scatter_nd_update(strings, rows, normalized.strings), normalized
 
-        nothing = tf.zeros([1], tf.int32)
-        return tf.cond(tf.size(rows) > 0, rewritten, lambda: (strings, nothing, nothing, bases))
+        def unchanged():
+            nothing = tf.zeros([0], tf.int32)
+            row_starts = tf.zeros([0], tf.int64)
+            return strings, Normalized(texts[:0], nothing, nothing, row_starts)
+
+        strings, normalized = tf.cond(tf.size(rows) > 0, rewritten, unchanged)
+        return rows[:, 0], strings, normalized
 
 
 def _rebuild(vocab: Vocab, options: dict[str, Any]) -> BertTokenizer:
     return BertTokenizer(vocab, **options)
-
-
-def _bytes_to_characters(
-    strings: tf.Tensor, row: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Byte offsets within each string -> character offsets, int32 [pieces]."""
-    lengths = tf.strings.length(strings)
-
-    def counted():
-        # One byte more than the text, so that the last offset has its place in the sum.
-        joined = tf.strings.join([tf.strings.reduce_join(strings), "\n"])
-        leads = tf.cast(tf.io.decode_raw(joined, tf.int8) >= -64, tf.int32)
-        characters = tf.cumsum(leads, exclusive=True)
-        first = tf.cumsum(lengths, exclusive=True)
-        base = tf.gather(first, row)
-        before = tf.gather(tf.gather(characters, first), row)
-        return (
-            tf.gather(characters, base + starts) - before,
-            tf.gather(characters, base + ends) - before,
-        )
-
-    ascii_only = tf.reduce_all(lengths == tf.strings.length(strings, unit="UTF8_CHAR"))
-    starts, ends = tf.cast(starts, tf.int32), tf.cast(ends, tf.int32)
-    return tf.cond(ascii_only, lambda: (starts, ends), counted)
 
 
 def _escape(token: str) -> str:
