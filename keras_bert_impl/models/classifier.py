@@ -49,10 +49,12 @@ class BertClassifier(Trainer):
     Raises:
         ValueError: `num_classes` is below 2, or `labels` does not name each class once.
 
+    >>> import numpy as np
     >>> config = BertConfig(
     ...     vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=2
     ... )
-    >>> tuple(BertClassifier(config, num_classes=3)({"token_ids": [[2, 7, 3]]}).shape)
+    >>> logits = BertClassifier(config, num_classes=3)({"token_ids": np.array([[2, 7, 3]])})
+    >>> tuple(logits.shape)
     (1, 3)
     """
 

@@ -45,10 +45,11 @@ class BertEncoder(Trainer):
         ValueError: the input is not such a dict, a tensor is not [B, S] or not integer, or S is
             larger than `max_position_embeddings`.
 
+    >>> import numpy as np
     >>> config = BertConfig(
     ...     vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=2
     ... )
-    >>> output = BertEncoder(config)({"token_ids": [[2, 7, 3], [2, 3, 0]]})
+    >>> output = BertEncoder(config)({"token_ids": np.array([[2, 7, 3], [2, 3, 0]])})
     >>> tuple(output["sequence_output"].shape), tuple(output["pooled_output"].shape)
     ((2, 3, 8), (2, 8))
     """
