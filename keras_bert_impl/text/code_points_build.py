@@ -22,7 +22,7 @@ from keras_bert_impl.text.code_points import (
     UNICODE_VERSION,
 )
 
-__all__ = ["build", "main"]
+__all__ = ["compute", "main"]
 
 
 def _kind(char: str, category: str) -> int:
@@ -62,17 +62,8 @@ def _flatten(mapping: dict[int, str], name: str) -> dict[str, np.ndarray]:
     }
 
 
-def build() -> dict[str, np.ndarray]:
-    """Compute all arrays from ``unicodedata``.
-
-    Raises:
-        RuntimeError: ``unicodedata`` is of another Unicode version than the stored file.
-    """
-    if unicodedata.unidata_version != UNICODE_VERSION:
-        raise RuntimeError(
-            f"needs unicodedata of Unicode {UNICODE_VERSION}, this Python has "
-            f"{unicodedata.unidata_version}"
-        )
+def compute() -> dict[str, np.ndarray]:
+    """All arrays from the ``unicodedata`` of this Python, whatever its version."""
     kind, sigma, order = (np.zeros(CODE_POINTS, np.uint8) for _ in range(3))
     mark, stable = (np.zeros(CODE_POINTS, bool) for _ in range(2))
     lower: dict[int, str] = {}
@@ -100,8 +91,17 @@ def build() -> dict[str, np.ndarray]:
 
 
 def main() -> None:
-    """Write the file next to this module."""
-    np.savez_compressed(DATA_FILE, **build())
+    """Write the file next to this module.
+
+    Raises:
+        RuntimeError: ``unicodedata`` is of another Unicode version than the stored file.
+    """
+    if unicodedata.unidata_version != UNICODE_VERSION:
+        raise RuntimeError(
+            f"needs unicodedata of Unicode {UNICODE_VERSION}, this Python has "
+            f"{unicodedata.unidata_version}"
+        )
+    np.savez_compressed(DATA_FILE, **compute())
 
 
 if __name__ == "__main__":

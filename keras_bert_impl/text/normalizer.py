@@ -40,23 +40,25 @@ class Normalized(NamedTuple):
 
     Attributes:
         strings: words between spaces, string [N].
-        starts: first raw character of each character of ``strings``, int32 [O].
-        ends: last raw character of each character of ``strings``, int32 [O].
-        row_starts: where each string begins in ``starts``, int64 [N].
+        first: where each character of ``strings`` begins in the raw characters of all texts,
+            laid end to end with one more after each text, int32 [O].
+        last: the same for its last raw character, int32 [O].
+        row_starts: where each string begins in ``first``, int64 [N].
+        raw_starts: where each raw text begins among all raw characters, int64 [N].
     """
 
     strings: tf.Tensor
-    starts: tf.Tensor
-    ends: tf.Tensor
+    first: tf.Tensor
+    last: tf.Tensor
     row_starts: tf.Tensor
+    raw_starts: tf.Tensor
 
 
 class _Characters(NamedTuple):
-    """Code points [C], raw positions of their first and last character [C], row splits [N + 1]."""
+    """Code points [C], raw characters they come from [C], row splits [N + 1]."""
 
     codes: tf.Tensor
-    starts: tf.Tensor
-    ends: tf.Tensor
+    source: tf.Tensor
     row_splits: tf.Tensor
 
 
@@ -76,10 +78,7 @@ def _expand(pool: np.ndarray, entries: tf.Tensor, chars: _Characters) -> _Charac
     pooled = tf.gather(tf.constant(pool), tf.bitwise.right_shift(entry, Expansions.SHIFT) + place)
     codes = tf.where((entry & Expansions.POOLED) != 0, pooled, tf.where(spaced, SPACE, same))
     return _Characters(
-        codes,
-        tf.gather(chars.starts, source),
-        tf.gather(chars.ends, source),
-        tf.gather(splits, chars.row_splits),
+        codes, tf.gather(chars.source, source), tf.gather(splits, chars.row_splits)
     )
 
 
@@ -104,10 +103,12 @@ class Normalizer:
         decoded = tf.strings.unicode_decode(
             tf.strings.join([texts, "\n"]), "UTF-8", errors="replace", replacement_char=0xFFFD
         )
-        position = row_of_each(decoded.row_splits)[1]
-        chars = _Characters(decoded.flat_values, position, position, decoded.row_splits)
+        codes = decoded.flat_values
+        first = last = tf.range(tf.size(codes))
+        chars = _Characters(codes, first, decoded.row_splits)
         for token in special_tokens:
-            chars = self._keep_whole(token, chars)
+            codes, first, last = self._keep_whole(token, chars.codes, first, last)
+            chars = chars._replace(codes=codes)
         if self._tables.lowercase:
             has_sigma = tf.reduce_any(chars.codes == CAPITAL_SIGMA)
             codes = tf.cond(
@@ -129,30 +130,35 @@ class Normalizer:
         strings = tf.strings.unicode_encode(
             tf.RaggedTensor.from_row_splits(codes, out.row_splits, validate=False), "UTF-8"
         )
-        return Normalized(strings, out.starts, out.ends, out.row_splits[:-1])
+        source_first = source_last = out.source
+        if special_tokens:
+            source_first, source_last = tf.gather(first, out.source), tf.gather(last, out.source)
+        return Normalized(
+            strings, source_first, source_last, out.row_splits[:-1], decoded.row_splits[:-1]
+        )
 
-    def _keep_whole(self, token: str, chars: _Characters) -> _Characters:
-        """Turn each occurrence into: space, the token's own code, deleted ones, space."""
+    def _keep_whole(
+        self, token: str, codes: tf.Tensor, first: tf.Tensor, last: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Turn each occurrence into: space, the token's own code, deleted ones, space.
+
+        ``first`` and ``last`` raw characters of the token's code become those of the token.
+        """
         length = len(token)
-        padded = tf.pad(chars.codes, [[0, length]])
-        count = tf.size(chars.codes)
+        padded = tf.pad(codes, [[0, length]])
+        count = tf.size(codes)
         found = tf.reduce_all(
             [padded[k : count + k] == ord(char) for k, char in enumerate(token)], axis=0
         )
-        first = tf.cast(tf.where(found), tf.int32)
+        start = tf.cast(tf.where(found), tf.int32)
         code = self._tables.special_code(token)
-        replacement = [SPACE, code, *[0] * (length - 3), SPACE]
-        where = tf.reshape(first + tf.range(length), [-1, 1])
-        codes = tf.tensor_scatter_nd_update(
-            chars.codes, where, tf.tile(tf.constant(replacement, tf.int32), [tf.size(first)])
+        replacement = tf.constant([SPACE, code, *[0] * (length - 3), SPACE], tf.int32)
+        where = tf.reshape(start + tf.range(length), [-1, 1])
+        return (
+            tf.tensor_scatter_nd_update(codes, where, tf.tile(replacement, [tf.size(start)])),
+            tf.tensor_scatter_nd_update(first, start + 1, start[:, 0]),
+            tf.tensor_scatter_nd_update(last, start + 1, start[:, 0] + length - 1),
         )
-        starts = tf.tensor_scatter_nd_update(
-            chars.starts, first + 1, tf.gather_nd(chars.starts, first)
-        )
-        ends = tf.tensor_scatter_nd_update(
-            chars.ends, first + 1, tf.gather_nd(chars.ends, first + length - 1)
-        )
-        return chars._replace(codes=codes, starts=starts, ends=ends)
 
     def _end_words_in_final_sigma(self, codes: tf.Tensor) -> tf.Tensor:
         """Capital sigma -> final sigma where ``str.lower`` says so.
@@ -189,10 +195,7 @@ class Normalizer:
         count = tf.size(codes, tf.int64)
         keys = tf.sort((run * 256 + tf.cast(order, tf.int64)) * count + tf.range(count))
         return _Characters(
-            tf.gather(codes, keys % count),
-            tf.boolean_mask(chars.starts, kept),
-            tf.boolean_mask(chars.ends, kept),
-            row_splits,
+            tf.gather(codes, keys % count), tf.boolean_mask(chars.source, kept), row_splits
         )
 
     def _end_long_words(self, codes: tf.Tensor) -> tf.Tensor:

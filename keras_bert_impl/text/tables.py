@@ -106,6 +106,8 @@ class TextTables:
                 f"characters with punctuation in it; there are {len(self._special)} of that kind: "
                 f"{', '.join(sorted(self._special, key=self._special.get)[:8])} ..."
             )
+        if any(token[:length] == token[-length:] for length in range(1, len(token))):
+            raise ValueError(f"special token {token!r}: begins as it ends, so it could overlap")
         return self._special[token] - PRIVATE_PLANES + CODE_POINTS
 
     def _new_code(self) -> int:

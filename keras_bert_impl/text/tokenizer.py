@@ -260,12 +260,13 @@ class BertTokenizer:
         def to_raw_text():
             index, row = pieces_of(rows, pieces.row_splits)
             base = tf.cast(tf.gather(normalized.row_starts, row), tf.int32)
-            first = tf.gather(normalized.starts, base + tf.gather(starts, index))
-            last = tf.gather(normalized.ends, base + tf.gather(ends, index) - 1)
+            raw_base = tf.cast(tf.gather(normalized.raw_starts, row), tf.int32)
+            first = tf.gather(normalized.first, base + tf.gather(starts, index))
+            last = tf.gather(normalized.last, base + tf.gather(ends, index) - 1)
             where = index[:, None]
             return (
-                tf.tensor_scatter_nd_update(starts, where, first),
-                tf.tensor_scatter_nd_update(ends, where, last + 1),
+                tf.tensor_scatter_nd_update(starts, where, first - raw_base),
+                tf.tensor_scatter_nd_update(ends, where, last - raw_base + 1),
             )
 
         starts, ends = tf.cond(tf.size(rows) > 0, to_raw_text, lambda: (starts, ends))
@@ -294,8 +295,8 @@ class BertTokenizer:
 
         def unchanged():
             nothing = tf.zeros([0], tf.int32)
-            row_starts = tf.zeros([0], tf.int64)
-            return strings, Normalized(texts[:0], nothing, nothing, row_starts)
+            no_starts = tf.zeros([0], tf.int64)
+            return strings, Normalized(texts[:0], nothing, nothing, no_starts, no_starts)
 
         strings, normalized = tf.cond(tf.size(rows) > 0, rewritten, unchanged)
         return rows[:, 0], strings, normalized
