@@ -9,6 +9,7 @@ from keras_bert_impl.layers.embeddings import (
     sinusoidal_table,
 )
 from keras_bert_impl.layers.heads import ClassificationHead, Pooler
+from keras_bert_impl.layers.normalization import LayerNorm
 from keras_bert_impl.layers.transformer import EncoderBlock, activate
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "ClassificationHead",
     "Dropout",
     "EncoderBlock",
+    "LayerNorm",
     "Pooler",
     "PositionEmbedding",
     "SegmentEmbedding",

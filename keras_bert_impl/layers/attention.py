@@ -21,7 +21,10 @@ PADDING_BIAS = -10000.0
 
 
 def attention_bias(padding_mask, dtype):
-    """int [B, S] (1 = real token) -> float [B, 1, 1, S]: 0 at real tokens, -10000 at padding."""
+    """Additive bias of the scores: int [B, S] (1 = real token) -> float [B, 1, 1, S].
+
+    0 at real tokens, -10000 at padding.
+    """
     mask = ops.cast(ops.expand_dims(ops.expand_dims(padding_mask, 1), 1), dtype)
     return (1.0 - mask) * PADDING_BIAS
 
@@ -65,27 +68,23 @@ class SelfAttention(keras.layers.Layer):
         self.dropout = Dropout(self.dropout_rate, dtype=self.dtype_policy, name="dropout")
 
     def call(self, x, bias=None, training=False, return_weights=False):
-        query = self._split_heads(self.query(x))  # [B, N, S, D]
-        key = self._split_heads(self.key(x))
-        value = self._split_heads(self.value(x))
+        batch, length, width = ops.shape(x)
+        rows = ops.reshape(x, (-1, width))  # [B * S, H]: a product of matrices takes its bias along
+
+        def heads_of(projection):
+            heads = ops.reshape(projection(rows), (batch, length, self.num_heads, self.head_size))
+            return ops.transpose(heads, (0, 2, 1, 3))
+
+        query, key, value = (heads_of(p) for p in (self.query, self.key, self.value))
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, S, S]
         scores = scores * (1.0 / math.sqrt(self.head_size))
         if bias is not None:
             scores = scores + bias
         weights = ops.softmax(scores, axis=-1)
         heads = ops.matmul(self.dropout(weights, training=training), value)  # [B, N, S, D]
-        output = self.projection(self._merge_heads(heads))
+        heads = ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (-1, width))
+        output = ops.reshape(self.projection(heads), (batch, length, width))
         return (output, weights) if return_weights else output
-
-    def _split_heads(self, x):
-        batch, length = ops.shape(x)[0], ops.shape(x)[1]
-        x = ops.reshape(x, (batch, length, self.num_heads, self.head_size))
-        return ops.transpose(x, (0, 2, 1, 3))
-
-    def _merge_heads(self, heads):
-        x = ops.transpose(heads, (0, 2, 1, 3))
-        batch, length = ops.shape(x)[0], ops.shape(x)[1]
-        return ops.reshape(x, (batch, length, self.num_heads * self.head_size))
 
     def compute_output_spec(self, x, bias=None, training=False, return_weights=False):
         output = keras.KerasTensor(x.shape, dtype=self.compute_dtype)

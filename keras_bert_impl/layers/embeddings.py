@@ -11,6 +11,7 @@ from keras import ops
 
 from keras_bert_impl.layers import backend
 from keras_bert_impl.layers.dropout import Dropout
+from keras_bert_impl.layers.normalization import LayerNorm
 
 __all__ = ["BertEmbeddings", "PositionEmbedding", "SegmentEmbedding", "sinusoidal_table"]
 
@@ -197,7 +198,7 @@ class BertEmbeddings(keras.layers.Layer):
         self.position = PositionEmbedding(
             max_length, width, position_kind, initializer_range, dtype=policy, name="position"
         )
-        self.norm = keras.layers.LayerNormalization(epsilon=epsilon, dtype=policy, name="norm")
+        self.norm = LayerNorm(epsilon, dtype=policy, name="norm")
         self.dropout = Dropout(dropout, dtype=policy, name="dropout")
 
     def build(self, input_shape=None):
@@ -212,7 +213,7 @@ class BertEmbeddings(keras.layers.Layer):
             segment_ids = ops.zeros_like(token_ids)
         x = self.token(token_ids) + self.segment(segment_ids)  # [B, S, H]
         x = x + self.position(token_ids)
-        return self.dropout(self.norm(x), training=training)
+        return self.dropout(self.norm(x, training=training), training=training)
 
     def compute_output_shape(self, input_shape, *args):
         return (*input_shape, self.width)

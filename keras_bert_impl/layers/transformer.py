@@ -6,19 +6,21 @@ Shapes: B batch, S sequence, H hidden, F intermediate, N heads.
 from __future__ import annotations
 
 import keras
+from keras import ops
 
 from keras_bert_impl.layers import backend
 from keras_bert_impl.layers.attention import SelfAttention
 from keras_bert_impl.layers.dropout import Dropout
 from keras_bert_impl.layers.embeddings import truncated_normal
+from keras_bert_impl.layers.normalization import LayerNorm
 
 __all__ = ["EncoderBlock", "activate"]
 
 
-def activate(x, name: str):
+def activate(x, name: str, training: bool = False):
     """The activation `hidden_act` of a config, applied to a tensor of any shape."""
     if name.startswith("gelu_"):
-        return backend.gelu(x, approximate=name == "gelu_tanh")
+        return backend.gelu(x, approximate=name == "gelu_tanh", training=training)
     return keras.activations.get(name)(x)
 
 
@@ -97,9 +99,7 @@ class EncoderBlock(keras.layers.Layer):
             dense.build((None, None, inputs))
             setattr(self, name, dense)
         for name in ("attention_norm", "output_norm"):
-            norm = keras.layers.LayerNormalization(
-                epsilon=config["epsilon"], dtype=policy, name=name
-            )
+            norm = LayerNorm(config["epsilon"], dtype=policy, name=name)
             norm.build(input_shape)
             setattr(self, name, norm)
         self.attention_dropout = Dropout(config["dropout"], dtype=policy, name="attention_dropout")
@@ -108,16 +108,25 @@ class EncoderBlock(keras.layers.Layer):
     def call(self, x, bias=None, training=False, return_weights=False):
         pre = self.norm_position == "pre"
         attended, weights = self.attention(
-            self.attention_norm(x) if pre else x, bias, training=training, return_weights=True
+            self.attention_norm(x, training=training) if pre else x,
+            bias,
+            training=training,
+            return_weights=True,
         )
         x = x + self.attention_dropout(attended, training=training)
-        x = x if pre else self.attention_norm(x)
+        x = x if pre else self.attention_norm(x, training=training)
 
-        hidden = self.intermediate(self.output_norm(x) if pre else x)  # [B, S, F]
-        hidden = self.output_projection(activate(hidden, self.activation))
+        hidden = self._feed_forward(
+            self.output_norm(x, training=training) if pre else x, training=training
+        )
         x = x + self.output_dropout(hidden, training=training)
-        x = x if pre else self.output_norm(x)
+        x = x if pre else self.output_norm(x, training=training)
         return (x, weights) if return_weights else x
+
+    def _feed_forward(self, x, training):
+        rows = ops.reshape(x, (-1, x.shape[-1]))  # [B * S, H]
+        hidden = activate(self.intermediate(rows), self.activation, training)  # [B * S, F]
+        return ops.reshape(self.output_projection(hidden), ops.shape(x))
 
     def compute_output_spec(self, x, bias=None, training=False, return_weights=False):
         return self.attention.compute_output_spec(x, return_weights=return_weights)

@@ -11,7 +11,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.config import BertConfig
-from keras_bert_impl.layers import BertEmbeddings, EncoderBlock, Pooler, attention_bias
+from keras_bert_impl.layers import BertEmbeddings, EncoderBlock, LayerNorm, Pooler, attention_bias
 from keras_bert_impl.trainer import Trainer
 
 __all__ = ["BertEncoder"]
@@ -87,9 +87,7 @@ class BertEncoder(Trainer):
         ]
         self.final_norm = None
         if config.norm_position == "pre":
-            self.final_norm = keras.layers.LayerNormalization(
-                epsilon=config.layer_norm_eps, dtype=policy, name="final_norm"
-            )
+            self.final_norm = LayerNorm(config.layer_norm_eps, dtype=policy, name="final_norm")
         self.pooler = Pooler(config.initializer_range, dtype=policy, name="pooler")
         self.build()
 
@@ -118,7 +116,7 @@ class BertEncoder(Trainer):
                 attentions.append(weights)
             hidden_states.append(x)
         if self.final_norm is not None:
-            x = self.final_norm(x)
+            x = self.final_norm(x, training=training)
         outputs = {"sequence_output": x, "pooled_output": self.pooler(x)}
         if return_hidden_states:
             outputs["hidden_states"] = hidden_states
