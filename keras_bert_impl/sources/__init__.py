@@ -1,7 +1,8 @@
 """Where files come from and how they are written: names -> local folders, atomic output.
 
 ``resolve`` turns what a user types (a folder, ``hf:ORG/NAME`` or ``minilm``) into a local folder.
-``atomic_folder`` and ``atomic_write`` make an output appear complete or not at all.
+``atomic_folder``, ``atomic_file`` and ``atomic_write`` make an output appear complete or not at
+all.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ import os
 import re
 from pathlib import Path
 
-from keras_bert_impl.sources.atomic import atomic_folder, atomic_write
+from keras_bert_impl.sources.atomic import atomic_file, atomic_folder, atomic_write
 from keras_bert_impl.sources.hub import resolve_hub
 from keras_bert_impl.sources.minilm import cache_dir, resolve_minilm
 
-__all__ = ["atomic_folder", "atomic_write", "cache_dir", "resolve"]
+__all__ = ["atomic_file", "atomic_folder", "atomic_write", "cache_dir", "resolve"]
 
 
 def resolve(source: str | os.PathLike[str]) -> Path:

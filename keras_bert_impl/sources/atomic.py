@@ -9,8 +9,9 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
-__all__ = ["atomic_folder", "atomic_write"]
+__all__ = ["atomic_file", "atomic_folder", "atomic_write"]
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -49,8 +50,11 @@ def atomic_folder(path: str | os.PathLike[str], *, replace: bool = False) -> Ite
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
-    """Write a file (text as UTF-8) so that it is either the old one or the new one, complete.
+@contextlib.contextmanager
+def atomic_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Yield a stream into a temporary file that takes the place of ``path`` on success.
+
+    ``path`` stays as it was, or absent, on any error.
 
     Raises:
         IsADirectoryError: ``path`` is a folder.
@@ -65,10 +69,21 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
     with _disk_full_said(target):
         _begin(target, temporary.touch)
         try:
-            temporary.write_bytes(data.encode() if isinstance(data, str) else data)
+            with temporary.open("wb") as file:
+                yield file
             os.replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
+    """Write a file (text as UTF-8) so that it is either the old one or the new one, complete.
+
+    Raises:
+        OSError: As ``atomic_file``.
+    """
+    with atomic_file(path) as file:
+        file.write(data.encode() if isinstance(data, str) else data)
 
 
 def _temporary(target: Path) -> Path:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_bert_impl.sources import atomic_folder, atomic_write
+from keras_bert_impl.sources import atomic_file, atomic_folder, atomic_write
 from tests.sources.conftest import entries, fill
 
 
@@ -121,7 +121,7 @@ def test_full_disk_is_said_and_leaves_nothing(tmp_path, monkeypatch, error):
         raise error
 
     (tmp_path / "run").write_text("old")
-    monkeypatch.setattr(Path, "write_bytes", fail)
+    monkeypatch.setattr(Path, "open", fail)
     with pytest.raises(OSError, match=message):
         atomic_write(tmp_path / "run", "new")
     assert entries(tmp_path) == ["run"]
@@ -140,3 +140,23 @@ def test_atomic_write_writes_what_it_is_given(tmp_path, data):
 def test_atomic_write_where_a_folder_is(tmp_path):
     with pytest.raises(IsADirectoryError, match="it is a folder"):
         atomic_write(tmp_path, "text")
+
+
+def test_atomic_file_appears_when_the_block_ends(tmp_path):
+    target = tmp_path / "new" / "a.txt"
+    with atomic_file(target) as file:
+        file.write(b"one\n")
+        assert not target.exists()
+        file.write(b"two\n")
+    assert target.read_bytes() == b"one\ntwo\n"
+    assert entries(target.parent) == ["a.txt"]
+
+
+def test_atomic_file_leaves_the_old_one_on_an_interruption(tmp_path):
+    target = tmp_path / "a.txt"
+    target.write_text("old")
+    with pytest.raises(KeyboardInterrupt), atomic_file(target) as file:
+        file.write(b"new")
+        raise KeyboardInterrupt
+    assert target.read_text() == "old"
+    assert entries(tmp_path) == ["a.txt"]
