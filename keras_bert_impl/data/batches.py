@@ -20,7 +20,7 @@ __all__ = ["bucketed_batches", "length_sorted_batches"]
 
 def bucketed_batches(
     tokenizer,
-    texts: Sequence[str],
+    texts: Sequence[str] | EncodedTexts,
     pairs: Sequence[str] | None = None,
     labels: Sequence | np.ndarray | None = None,
     *,
@@ -45,7 +45,8 @@ def bucketed_batches(
 
     Args:
         tokenizer: a `BertTokenizer`.
-        texts: first texts.
+        texts: first texts; or what `keras_bert_impl.data.encoding.encode_texts` made of texts and
+            pairs, with `max_length` and `truncation`, which then are not looked at here.
         pairs: second texts.
         labels: class indices (int), or scores or multi-hot rows (float).
         batch_size: rows a batch; the last may have fewer.
@@ -73,7 +74,9 @@ def bucketed_batches(
     if pad_to is not None and pad_to < max_length:
         raise ValueError(f"pad_to={pad_to} is less than max_length={max_length}")
     targets = _targets(labels, class_weights)
-    rows = encode_texts(tokenizer, texts, pairs, max_length=max_length, truncation=truncation)
+    rows = texts
+    if not isinstance(texts, EncodedTexts):
+        rows = encode_texts(tokenizer, texts, pairs, max_length=max_length, truncation=truncation)
     cut = _Cut(len(rows), batch_size, drop_remainder, pool_batches, pad_to, rows.pad_id)
     if not shuffle:
         return cut.dataset(rows, targets, np.arange(len(rows)))
@@ -82,7 +85,7 @@ def bucketed_batches(
 
 def length_sorted_batches(
     tokenizer,
-    texts: Sequence[str],
+    texts: Sequence[str] | EncodedTexts,
     pairs: Sequence[str] | None = None,
     labels: Sequence | np.ndarray | None = None,
     *,
@@ -101,7 +104,9 @@ def length_sorted_batches(
     """
     check_length("labels", labels, texts)
     targets = _targets(labels, None)
-    rows = encode_texts(tokenizer, texts, pairs, max_length=max_length, truncation=truncation)
+    rows = texts
+    if not isinstance(texts, EncodedTexts):
+        rows = encode_texts(tokenizer, texts, pairs, max_length=max_length, truncation=truncation)
     order = np.argsort(-rows.lengths, kind="stable")
     restore = np.empty_like(order)
     restore[order] = np.arange(len(order))

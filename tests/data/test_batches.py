@@ -240,3 +240,14 @@ def test_rows_are_those_of_the_tokenizer(truncation):
         direct = tokenizer(texts, second, **options)
         for name, value in next(iter(dataset)).items():
             np.testing.assert_array_equal(value, direct[name])
+
+
+def test_texts_that_are_encoded_already_give_the_same_batches():
+    texts = texts_of_many_lengths(7)
+    rows = encode_texts(CharacterTokenizer(), texts, max_length=16)
+    again = bucketed_batches(None, rows, batch_size=3)
+    plain = bucketed_batches(CharacterTokenizer(), texts, batch_size=3, max_length=16)
+    assert rows_of(again) == rows_of(plain)
+    again, restore = length_sorted_batches(None, rows, batch_size=3)
+    sorted_rows = rows_of(again)
+    assert [sorted_rows[place] for place in restore] == rows_of(plain)
