@@ -1,0 +1,211 @@
+"""Everything that is read and checked before the first step of fine-tuning."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from keras_bert_impl import checkpoints, sources
+from keras_bert_impl.config import SIZES, BertConfig
+from keras_bert_impl.data.encoding import EncodedTexts, encode_texts
+from keras_bert_impl.data.labels import discover_labels, encode_labels
+from keras_bert_impl.data.readers import LabelledExamples
+from keras_bert_impl.jobs.inputs import read_examples
+from keras_bert_impl.jobs.settings import FinetuneSettings
+from keras_bert_impl.models import BertClassifier
+from keras_bert_impl.text.tokenizer import BertTokenizer
+from keras_bert_impl.text.vocab import Vocab
+
+__all__ = ["Split", "TrainingFiles", "check_space", "make_model", "make_tokenizer", "read_files"]
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Split:
+    """One file: its examples and their class indices, int32 [N]."""
+
+    examples: LabelledExamples
+    classes: np.ndarray
+
+    def counts(self, labels: list[str]) -> dict[str, int]:
+        found = Counter(self.examples.labels)
+        return {label: found[label] for label in labels}
+
+    def encode(self, tokenizer: BertTokenizer, max_length: int) -> EncodedTexts:
+        texts, pairs = self.examples.texts, self.examples.pairs
+        return encode_texts(tokenizer, texts, pairs, max_length=max_length)
+
+
+@dataclass(frozen=True)
+class TrainingFiles:
+    """The training and dev file with the labels of the former."""
+
+    train: Split
+    dev: Split
+    labels: list[str]
+    class_weights: str | dict[int, float] | None
+
+    @property
+    def pairs(self) -> bool:
+        return self.train.examples.pairs is not None
+
+
+def read_files(settings: FinetuneSettings) -> TrainingFiles:
+    """Reads both files and checks their labels.
+
+    Raises:
+        FileNotFoundError: a file is missing.
+        ValueError: a file cannot be read, one label only, a label in dev that train lacks, pairs
+            in one of them only, or class weights of unknown labels. File and line are named.
+    """
+    train = read_examples(settings.train, settings.inputs)
+    labels = discover_labels(train)
+    broken = [label for label in labels if set(label) & set("\n\r\t")]
+    if broken:
+        raise ValueError(f"{train.path}: a label must hold no tab or line break, got {broken[0]!r}")
+    dev = read_examples(settings.dev, settings.inputs, train.columns)
+    if (train.pairs is None) != (dev.pairs is None):
+        one, two = (train, dev) if train.pairs is None else (dev, train)
+        raise ValueError(
+            f"{two.path} has pairs of texts and {one.path} has single ones: give the columns "
+            "(--text-column, --pair-column)"
+        )
+    dev_classes = encode_labels(dev, labels)
+    shared = len(_rows_of(train) & _rows_of(dev))
+    if shared:
+        _logger.warning(
+            "%d texts of %s are in %s too: its scores will look too good",
+            shared,
+            dev.path,
+            train.path,
+        )
+    return TrainingFiles(
+        train=Split(train, encode_labels(train, labels)),
+        dev=Split(dev, dev_classes),
+        labels=labels,
+        class_weights=_class_weights(settings, labels),
+    )
+
+
+def _rows_of(examples: LabelledExamples) -> set:
+    return set(zip(examples.texts, examples.pairs or examples.texts, strict=True))
+
+
+def _class_weights(settings: FinetuneSettings, labels: list[str]) -> str | dict[int, float] | None:
+    weights = settings.class_weights
+    if weights is None or isinstance(weights, str):
+        return weights
+    unknown = sorted(set(weights) - set(labels))
+    if unknown:
+        raise ValueError(f"class_weights: unknown label {unknown[0]!r}; known labels: {labels}")
+    return {labels.index(label): weight for label, weight in weights.items()}
+
+
+def make_tokenizer(settings: FinetuneSettings) -> BertTokenizer:
+    """The tokenizer of the weights, or of the vocabulary that was given.
+
+    Raises:
+        FileNotFoundError, ValueError: there is no vocabulary, or it is damaged.
+    """
+    overrides = {} if settings.cased is None else {"lowercase": not settings.cased}
+    if settings.vocab is None:
+        return BertTokenizer.from_pretrained(settings.weights, **overrides)
+    path = Path(settings.vocab).expanduser()
+    if path.is_dir():
+        return BertTokenizer.from_pretrained(path, **overrides)
+    if not path.exists():
+        raise FileNotFoundError(f"no such vocabulary: {path}")
+    vocab = Vocab.load(path)
+    if settings.cased is None:
+        # As for Google's folders, which do not say it either.
+        words = (token for token in vocab.tokens if not token.startswith("["))
+        overrides["lowercase"] = not any(word != word.lower() for word in words)
+        kind = "uncased" if overrides["lowercase"] else "cased"
+        _logger.warning("%s is taken for %s: --cased or --uncased says it", path, kind)
+    return BertTokenizer(vocab, **overrides)
+
+
+def make_model(
+    settings: FinetuneSettings, tokenizer: BertTokenizer, labels: list[str], *, pairs: bool
+) -> BertClassifier:
+    """The classifier, with weights loaded or random, after the config was checked.
+
+    Raises:
+        FileNotFoundError, ValueError: there are no weights, they are damaged, or the config does
+            not fit the vocabulary, `max_length` or pairs.
+    """
+    options = {"labels": labels, "dtype": settings.dtype}
+    if settings.from_scratch:
+        config, where = _config(settings.size, len(tokenizer.vocab))
+        _check_config(config, where, settings, tokenizer, pairs)
+        return BertClassifier(config, len(labels), **options)
+    folder = sources.resolve(settings.weights)
+    _check_config(
+        checkpoints.open_checkpoint(folder).config, str(folder), settings, tokenizer, pairs
+    )
+    return BertClassifier.from_pretrained(folder, len(labels), **options)
+
+
+def _config(size: str, vocab_size: int) -> tuple[BertConfig, str]:
+    if size in SIZES:
+        return SIZES[size].replace(vocab_size=vocab_size), size
+    path = Path(size).expanduser()
+    if path.suffix != ".json" and not path.is_file():
+        raise ValueError(
+            f"size must be a config file or one of {', '.join(sorted(SIZES))}, got {size!r}"
+        )
+    return BertConfig.from_file(path), str(path)
+
+
+def _check_config(
+    config: BertConfig,
+    where: str,
+    settings: FinetuneSettings,
+    tokenizer: BertTokenizer,
+    pairs: bool,
+) -> None:
+    size = len(tokenizer.vocab)
+    if size != config.vocab_size:
+        hint = "give the vocabulary that belongs to the weights (--vocab)"
+        if size < config.vocab_size:
+            hint += f", or, if it does, add {config.vocab_size - size} filler lines to its end"
+        raise ValueError(
+            f"{where}: the vocabulary has {size} tokens and the config says vocab_size "
+            f"{config.vocab_size}: {hint}"
+        )
+    if settings.max_length > config.max_position_embeddings:
+        raise ValueError(
+            f"{where}: max_length {settings.max_length} (--max-length) is more than the model's "
+            f"max_position_embeddings {config.max_position_embeddings}"
+        )
+    least = 5 if pairs else 3
+    if settings.max_length < least:
+        raise ValueError(
+            f"max_length (--max-length) must be at least {least}, got {settings.max_length}"
+        )
+    if pairs and config.type_vocab_size < 2:
+        raise ValueError(f"{where}: pairs need type_vocab_size 2, got {config.type_vocab_size}")
+
+
+def check_space(folder: Path, parameters: int) -> None:
+    """Raises OSError (ENOSPC) unless there is room for the weights, 4 bytes a parameter."""
+    needed, free = 4 * parameters, shutil.disk_usage(folder).free
+    if free < needed:
+        raise OSError(
+            errno.ENOSPC,
+            f"no disk space left to write {folder.parent}: the model needs {needed / 1e6:.0f} MB, "
+            f"{free / 1e6:.0f} MB are free",
+        )
+
+
+def write_json(file: Path, content: dict) -> None:
+    """Writes a JSON file that people can read."""
+    file.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", "utf-8")
