@@ -177,7 +177,7 @@ def _tensor_files(folder: Path) -> dict[str, Path]:
     if not (folder / names[0]).is_file():
         try:
             names = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
-        except (json.JSONDecodeError, KeyError, AttributeError) as error:
+        except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{index}: expected an object 'weight_map': {error}") from None
     files = {}
     for name in names:
