@@ -121,9 +121,10 @@ def test_full_disk_is_said_and_leaves_nothing(tmp_path, monkeypatch, error):
         raise error
 
     (tmp_path / "run").write_text("old")
-    monkeypatch.setattr(Path, "open", fail)
-    with pytest.raises(OSError, match=message):
-        atomic_write(tmp_path / "run", "new")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", fail)
+        with pytest.raises(OSError, match=message):
+            atomic_write(tmp_path / "run", "new")
     assert entries(tmp_path) == ["run"]
     assert (tmp_path / "run").read_text() == "old"
 
