@@ -77,9 +77,7 @@ def _expand(pool: np.ndarray, entries: tf.Tensor, chars: _Characters) -> _Charac
     spaced = ((entry & Expansions.LENGTH) == 3) & (place != 1)
     pooled = tf.gather(tf.constant(pool), tf.bitwise.right_shift(entry, Expansions.SHIFT) + place)
     codes = tf.where((entry & Expansions.POOLED) != 0, pooled, tf.where(spaced, SPACE, same))
-    return _Characters(
-        codes, tf.gather(chars.source, source), tf.gather(splits, chars.row_splits)
-    )
+    return _Characters(codes, tf.gather(chars.source, source), tf.gather(splits, chars.row_splits))
 
 
 class Normalizer:

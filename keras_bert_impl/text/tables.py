@@ -11,6 +11,7 @@ code too, which keeps them inert and lets a caller ask for them.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 import numpy as np
@@ -89,9 +90,9 @@ class TextTables:
             np.int64,
         )
         self.piece_weights[vocab.unk_id] = WORD
-        changed = self._changed(points)
+        changed = changed_by(lowercase, strip_accents)
         self._make_expansions(points, changed)
-        self._make_context_tables(points)
+        self.sigma, self.order, self.parts, self.parts_pool = context_tables()
         self._make_patterns(points, changed)
 
     def special_code(self, token: str) -> int:
@@ -109,6 +110,12 @@ class TextTables:
         if any(token[:length] == token[-length:] for length in range(1, len(token))):
             raise ValueError(f"special token {token!r}: begins as it ends, so it could overlap")
         return self._special[token] - PRIVATE_PLANES + CODE_POINTS
+
+    @staticmethod
+    def special_pattern(tokens: Iterable[str]) -> str:
+        """RE2 pattern of strings that hold one of the tokens."""
+        escaped = ("".join(rf"\x{{{ord(char):x}}}" for char in token) for token in tokens)
+        return f"(?s:.*)(?:{'|'.join(escaped)})(?s:.*)"
 
     def _new_code(self) -> int:
         code = self._next_code
@@ -149,14 +156,6 @@ class TextTables:
             self._codes[code] = self._new_code()
         return self._codes[code]
 
-    def _changed(self, points: CodePoints) -> dict[int, tuple[int, ...]]:
-        """Code points that the rules change, spaces and deleted ones aside."""
-        codes: Iterable[int] = points.lower if self.lowercase else ()
-        if self.strip_accents:
-            codes = {*codes, *points.nfd, *np.flatnonzero(points.mark).tolist()}
-        results = {c: points.mapped(c, self.lowercase, self.strip_accents) for c in codes}
-        return {code: result for code, result in results.items() if result != (code,)}
-
     def _make_expansions(self, points: CodePoints, changed: dict[int, tuple[int, ...]]) -> None:
         expansions = Expansions(np.isin(self._kind, (PUNCTUATION, CHINESE)), CODES)
         expansions.set(self._unsafe, (self.unknown,))
@@ -169,7 +168,7 @@ class TextTables:
         expansions.set(self._kind == DELETED, ())
         expansions.set(self._kind == SPACE, (0x20,))
         if self.strip_accents:
-            moving = np.isin(np.arange(CODE_POINTS), self._holders(points))
+            moving = np.isin(np.arange(CODE_POINTS), holders(points))
             moving |= (points.order > 0) & (points.order < 255)
             expansions.entries[:CODE_POINTS][moving] |= Expansions.REORDERS
         self.table, self.pool = TwoLevelTable(expansions.entries), expansions.pool
@@ -178,25 +177,6 @@ class TextTables:
         if self._kind[code] == PUNCTUATION:
             return 0x20, code, 0x20
         return (self._codes.get(code, self.unknown) if self._unsafe[code] else code,)
-
-    @staticmethod
-    def _holders(points: CodePoints) -> list[int]:
-        """Characters whose decomposition holds a combining character that is kept."""
-        return [
-            code
-            for code, parts in points.nfd.items()
-            if any(points.order[part] and not points.mark[part] for part in parts)
-        ]
-
-    def _make_context_tables(self, points: CodePoints) -> None:
-        def padded(values: np.ndarray) -> TwoLevelTable:
-            return TwoLevelTable(np.pad(values.astype(np.int32), (0, CODES - CODE_POINTS)))
-
-        self.sigma, self.order = padded(points.sigma), padded(points.order)
-        parts = Expansions(np.zeros(CODE_POINTS, bool), CODES)
-        for code in self._holders(points):
-            parts.set(code, points.nfd[code])
-        self.parts, self.parts_pool = TwoLevelTable(parts.entries), parts.pool
 
     def _make_patterns(self, points: CodePoints, changed: dict[int, tuple[int, ...]]) -> None:
         plain = (points.stable | (points.kind == CHINESE)) & (self._kind != DELETED) & ~self._unsafe
@@ -211,6 +191,40 @@ class TextTables:
         gaps = [(a, b) for a, b in gaps if any(a <= mark <= b for mark in COMMON_WORD_ENDS)]
         over = min(self.max_chars_per_word, LONGEST_REPETITION) + 1
         self.long_word = f"(?s:.*)[^{_class(gaps)}]{{{over}}}(?s:.*)"
+
+
+@functools.cache
+def changed_by(lowercase: bool, strip_accents: bool) -> dict[int, tuple[int, ...]]:
+    """Code points that lowering and accent stripping change, with their results."""
+    points = load_code_points()
+    codes: Iterable[int] = points.lower if lowercase else ()
+    if strip_accents:
+        codes = {*codes, *points.nfd, *np.flatnonzero(points.mark).tolist()}
+    results = {code: points.mapped(code, lowercase, strip_accents) for code in codes}
+    return {code: result for code, result in results.items() if result != (code,)}
+
+
+def holders(points: CodePoints) -> list[int]:
+    """Characters whose decomposition holds a combining character that is kept."""
+    return [
+        code
+        for code, parts in points.nfd.items()
+        if any(points.order[part] and not points.mark[part] for part in parts)
+    ]
+
+
+@functools.cache
+def context_tables() -> tuple[TwoLevelTable, TwoLevelTable, TwoLevelTable, np.ndarray]:
+    """``sigma``, ``order``, ``parts`` and ``parts_pool`` of ``TextTables``, the same for all."""
+    points = load_code_points()
+    sigma, order = (
+        TwoLevelTable(np.pad(values.astype(np.int32), (0, CODES - CODE_POINTS)))
+        for values in (points.sigma, points.order)
+    )
+    parts = Expansions(np.zeros(CODE_POINTS, bool), CODES)
+    for code in holders(points):
+        parts.set(code, points.nfd[code])
+    return sigma, order, TwoLevelTable(parts.entries), parts.pool
 
 
 def piece_weight(piece: str, continues: bool) -> int:

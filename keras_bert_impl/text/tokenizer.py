@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import tensorflow_text as tf_text
 
 from keras_bert_impl.sources import resolve
 from keras_bert_impl.text import packing
+from keras_bert_impl.text.inputs import Texts, as_string_vector
 from keras_bert_impl.text.normalizer import Normalized, Normalizer
 from keras_bert_impl.text.offsets import pieces_of, to_characters
 from keras_bert_impl.text.tables import TextTables
@@ -20,8 +21,6 @@ from keras_bert_impl.text.tokenizer_files import read_tokenizer, write_tokenizer
 from keras_bert_impl.text.vocab import Vocab
 
 __all__ = ["BertTokenizer", "Tokens"]
-
-Texts = str | Sequence[str] | tf.Tensor
 
 
 class Tokens(NamedTuple):
@@ -231,7 +230,7 @@ class BertTokenizer:
     def __reduce__(self):
         options = self.get_config()
         del options["tokens"]
-        return _rebuild, (self.vocab, options)
+        return functools.partial(type(self), **options), (self.vocab,)
 
     def _function(self, special_tokens: tuple[str, ...]):
         if special_tokens not in self._functions:
@@ -284,8 +283,8 @@ class BertTokenizer:
         plain = tf.strings.regex_full_match(texts, tables.plain)
         rewrite = ~plain | tf.strings.regex_full_match(texts, tables.long_word)
         if special_tokens:
-            escaped = "|".join(_escape(token) for token in special_tokens)
-            rewrite |= tf.strings.regex_full_match(texts, f"(?s:.*)(?:{escaped})(?s:.*)")
+            pattern = tables.special_pattern(special_tokens)
+            rewrite |= tf.strings.regex_full_match(texts, pattern)
         rows = tf.where(rewrite)
         strings = tf.strings.lower(texts) if tables.lowercase else texts
 
@@ -300,49 +299,3 @@ class BertTokenizer:
 
         strings, normalized = tf.cond(tf.size(rows) > 0, rewritten, unchanged)
         return rows[:, 0], strings, normalized
-
-
-def _rebuild(vocab: Vocab, options: dict[str, Any]) -> BertTokenizer:
-    return BertTokenizer(vocab, **options)
-
-
-def _escape(token: str) -> str:
-    return "".join(char if char.isalnum() else rf"\x{{{ord(char):x}}}" for char in token)
-
-
-def as_string_vector(texts: Texts) -> tf.Tensor:
-    """Text as a string tensor [N]; a Python ``str`` is one row.
-
-    Raises:
-        ValueError: The rank is not one or an element is not text.
-    """
-    if isinstance(texts, str):
-        texts = [texts]
-    if not tf.is_tensor(texts):
-        if not isinstance(texts, Iterable):
-            raise ValueError(f"texts must be strings, received {type(texts).__name__}: {texts!r}")
-        values = list(texts)
-        for number, value in enumerate(values):
-            if not isinstance(value, str | bytes):
-                raise ValueError(
-                    f"texts must be strings, element {number} is {type(value).__name__}: {value!r}"
-                )
-        texts = tf.constant([_utf8(value) for value in values], tf.string, [len(values)])
-    if texts.dtype != tf.string:
-        raise ValueError(f"texts must be strings, received a tensor of dtype {texts.dtype.name}")
-    if texts.shape.rank is not None and texts.shape.rank != 1:
-        raise ValueError(
-            f"texts must be a vector of strings [N], received a tensor of rank {texts.shape.rank} "
-            f"and shape {tuple(texts.shape)}"
-        )
-    return tf.ensure_shape(texts, [None])
-
-
-def _utf8(value: str | bytes) -> bytes:
-    """UTF-8; a lone surrogate, which has none, becomes another character no vocabulary holds."""
-    if isinstance(value, bytes):
-        return value
-    try:
-        return value.encode("utf-8")
-    except UnicodeEncodeError:
-        return re.sub("[\ud800-\udfff]", "\U0010ffff", value).encode("utf-8")
