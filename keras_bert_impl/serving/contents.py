@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
 __all__ = ["CUSTOM_OPS", "LOAD_ERRORS", "check_checkpoint", "check_graph", "first_line"]
@@ -16,10 +17,11 @@ __all__ = ["CUSTOM_OPS", "LOAD_ERRORS", "check_checkpoint", "check_graph", "firs
 # In every TensorFlow Serving from 2.12 on; other operations of tensorflow_text are not.
 CUSTOM_OPS = frozenset({"FastBertNormalize", "FastWordpieceTokenizeWithOffsets"})
 # What TensorFlow raises for a SavedModel that is damaged or of another making.
-LOAD_ERRORS = (tf.errors.OpError, OSError, ValueError, KeyError)
+LOAD_ERRORS = (tf.errors.OpError, OSError, ValueError, KeyError, TypeError)
 
 # What a checkpoint may hold beside the weights: the object graph and TensorFlow's bookkeeping.
 _SLACK = 65536
+_LEADING = ("Graph execution error", "Detected at node", "Node:", "<stack traces", " ")
 
 
 class Graph(NamedTuple):
@@ -46,7 +48,7 @@ def check_graph(model_file: Path) -> Graph:
     content = model_file.read_bytes()
     try:
         saved_model = saved_model_pb2.SavedModel.FromString(content)
-    except ValueError as error:  # protobuf's DecodeError is one
+    except DecodeError as error:
         raise ValueError(f"{model_file}: not a SavedModel: {error}") from error
     nodes = list(_nodes(saved_model))
     # tf.raw_ops has TensorFlow's own only, whatever other libraries are loaded.
@@ -92,9 +94,10 @@ def check_checkpoint(variables: Path, expected: dict[str, int]) -> Checkpoint:
 
 
 def first_line(error: BaseException) -> str:
-    """Kind and first line of an error; TensorFlow's messages go on for pages."""
+    """Kind and cause of an error; TensorFlow's messages lead up to it and go on for pages."""
     text = error.message if isinstance(error, tf.errors.OpError) else str(error)
-    return f"{type(error).__name__}: {text.strip().partition(chr(10))[0]}"
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(_LEADING)]
+    return f"{type(error).__name__}: {lines[0] if lines else ''}"
 
 
 def _nodes(saved_model: Any) -> Iterator[Any]:

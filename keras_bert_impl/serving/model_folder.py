@@ -16,7 +16,14 @@ from typing import Any
 
 from keras_bert_impl.sources import atomic_write
 
-__all__ = ["curl_line", "docker_line", "example_body", "next_version", "write_model_folder"]
+__all__ = [
+    "curl_line",
+    "docker_line",
+    "example_body",
+    "next_version",
+    "versions",
+    "write_model_folder",
+]
 
 IMAGE = "tensorflow/serving:2.20.0"
 EXAMPLE_TEXTS = ("A fine film, funny and sad.", "What a waste of an evening.")
