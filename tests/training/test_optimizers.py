@@ -36,9 +36,7 @@ def test_config_round_trip():
 def test_follows_googles_trajectory(shared):
     golden = json.loads((shared / "reference/google_optimizer_trajectory.json").read_text())
     names = {"dense/kernel": "kernel", "dense/bias": "bias", "LayerNorm/gamma": "gamma"}
-    variables = {
-        key: keras.Variable(golden["init"][key], name=name) for key, name in names.items()
-    }
+    variables = {key: keras.Variable(golden["init"][key], name=name) for key, name in names.items()}
     optimizer = AdamW(
         WarmupLinearDecay(0.01, total_steps=20, warmup_steps=5), bias_correction=False
     )
