@@ -183,12 +183,16 @@ with session.graph.as_default():
     signatures = tf.compat.v1.saved_model.load(session, ["serve"], sys.argv[1]).signature_def
 width = int(sys.argv[2])
 
-def ask(signature, **inputs):
-    info = signatures[signature]
-    options = CallableOptions(feed=[info.inputs[name].name for name in inputs],
+def callable_of(info):
+    options = CallableOptions(feed=[one.name for _, one in sorted(info.inputs.items())],
                               fetch=[info.outputs["probabilities"].name])
+    return session._make_callable_from_options(options)
+
+callables = {name: callable_of(signatures[name]) for name in ("serving_default", "ids")}
+
+def ask(signature, **inputs):
     try:
-        return session._make_callable_from_options(options)(*inputs.values())[0].tolist()
+        return callables[signature](*(inputs[name] for name in sorted(inputs)))[0].tolist()
     except tf.errors.InvalidArgumentError as error:
         return error.message
 

@@ -51,10 +51,8 @@ def test_the_server_reads_the_same(file):
         assert request.model_spec.name == "reviews"
         inputs = {name: tf.make_ndarray(value) for name, value in request.inputs.items()}
         assert_equal(Request(request.model_spec.signature_name, inputs), expected)
-        assert not request.HasField("model_spec") or request.model_spec.signature_name
-        again = apis.PredictionLog()
-        again.ParseFromString(record)
-        assert again.ByteSize() == len(record)  # no unknown and no lost field
+        log.DiscardUnknownFields()
+        assert log.ByteSize() == len(record)
 
 
 def test_a_damaged_file_is_an_error(file):
