@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import keras
+import numpy as np
 
 from keras_bert_impl import __version__
 from keras_bert_impl.data.batches import bucketed_batches
@@ -120,10 +121,7 @@ def _train(
     )
     steps = int(batches.cardinality())
     on_event(_summary(settings, model, files, train, steps))
-    total = steps * settings.epochs
-    schedule = WarmupLinearDecay(settings.learning_rate, total, round(settings.warmup * total))
-    # Every batch has a length of its own, for each of which XLA would compile anew.
-    model.compile(AdamW(schedule), jit_compile=False)
+    _compile(model, settings, steps * settings.epochs)
     best = KeepBest(
         dev,
         files.dev.classes,
@@ -136,6 +134,16 @@ def _train(
     model.fit(batches, epochs=settings.epochs, shuffle=False, verbose=0, callbacks=[best])
     best.restore()
     return best
+
+
+def _compile(model: BertClassifier, settings: FinetuneSettings, steps: int) -> None:
+    schedule = WarmupLinearDecay(settings.learning_rate, steps, round(settings.warmup * steps))
+    # Every batch has a length of its own, for each of which XLA would compile anew.
+    model.compile(AdamW(schedule), jit_compile=False)
+    # A step that finds no variable to create is traced once and not twice.
+    model.optimizer.build(model.trainable_variables)
+    model.compute_metrics(None, np.zeros(1, "int32"), np.zeros((1, model.num_classes), "float32"))
+    model.reset_metrics()
 
 
 def _summary(

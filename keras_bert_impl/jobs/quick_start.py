@@ -18,7 +18,7 @@ from keras_bert_impl.jobs.evaluation import evaluate
 from keras_bert_impl.jobs.exporting import export_run
 from keras_bert_impl.jobs.finetuning import FinetuneResult, finetune
 from keras_bert_impl.jobs.progress import OnEvent, Stage
-from keras_bert_impl.jobs.runs import Prediction, load
+from keras_bert_impl.jobs.runs import load
 from keras_bert_impl.jobs.settings import FinetuneSettings
 from keras_bert_impl.serving.export import curl_line, docker_line
 from keras_bert_impl.serving.model_folder import versions
@@ -48,6 +48,15 @@ print(json.dumps({"answers": list(zip(labels, answer["score"].numpy().tolist()))
 
 
 @dataclass(frozen=True)
+class Answer:
+    """What a SavedModel says about a text."""
+
+    text: str
+    label: str
+    probability: float
+
+
+@dataclass(frozen=True)
 class QuickstartResult:
     """What the quick start gave.
 
@@ -55,7 +64,7 @@ class QuickstartResult:
         training: the run and its scores on the dev file.
         test: report on the test file, see `keras_bert_impl.metrics.classification_report`.
         saved_model: the version folder.
-        predictions: what the fresh process said about `SENTENCES`.
+        answers: what the fresh process said about `SENTENCES`.
         docker, curl: commands that serve the SavedModel and ask it.
         seconds: wall time of each part.
     """
@@ -63,7 +72,7 @@ class QuickstartResult:
     training: FinetuneResult
     test: dict
     saved_model: str
-    predictions: list[tuple[str, Prediction]]
+    answers: list[Answer]
     docker: str
     curl: str
     seconds: dict[str, float]
@@ -114,7 +123,7 @@ def quickstart(
         training=training,
         test=test,
         saved_model=os.fspath(output / str(version)),
-        predictions=list(zip(SENTENCES, answers, strict=True)),
+        answers=answers,
         docker=docker_line(output),
         curl=curl_line(output, SENTENCES[:1]),
         seconds=seconds,
@@ -123,11 +132,11 @@ def quickstart(
 
 def ask_in_fresh_process(
     folder: str | os.PathLike, texts: list[str]
-) -> tuple[list[Prediction], list[str]]:
+) -> tuple[list[Answer], list[str]]:
     """Labels of texts by a SavedModel, in a process without this package.
 
     Returns:
-        The predictions, and the modules that the process had imported.
+        The answers, and the modules that the process had imported.
 
     Raises:
         ValueError: the process failed; its last line of output is shown.
@@ -145,7 +154,8 @@ def ask_in_fresh_process(
         last = (done.stderr.strip() or f"exit status {done.returncode}").splitlines()[-1]
         raise ValueError(f"{folder}: the fresh process failed: {last}")
     content = json.loads(done.stdout.splitlines()[-1])
-    return [Prediction(*answer) for answer in content["answers"]], content["modules"]
+    pairs = zip(texts, content["answers"], strict=True)
+    return [Answer(text, *answer) for text, answer in pairs], content["modules"]
 
 
 def _settings(weights: Path, run: Path, epochs: int, seed: int) -> FinetuneSettings:

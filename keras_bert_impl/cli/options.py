@@ -1,0 +1,83 @@
+"""Types of the options that several commands share."""
+
+from __future__ import annotations
+
+import enum
+from typing import Annotated
+
+import typer
+
+from keras_bert_impl.cli.process import be_verbose
+
+__all__ = [
+    "Dtype",
+    "Format",
+    "Header",
+    "InputFormat",
+    "Json",
+    "LabelColumn",
+    "Metric",
+    "Model",
+    "OutputFormat",
+    "PairColumn",
+    "Seed",
+    "TextColumn",
+    "Verbose",
+    "Weights",
+]
+
+
+class Dtype(enum.StrEnum):
+    """Precisions of training."""
+
+    FLOAT32 = "float32"
+    BFLOAT16 = "mixed_bfloat16"
+    FLOAT16 = "mixed_float16"
+
+
+class Metric(enum.StrEnum):
+    """Scores by which the best epoch is chosen."""
+
+    ACCURACY = "accuracy"
+    F1 = "f1"
+    MCC = "mcc"
+
+
+class InputFormat(enum.StrEnum):
+    """Formats of input files."""
+
+    TSV = "tsv"
+    CSV = "csv"
+    JSONL = "jsonl"
+
+
+class OutputFormat(enum.StrEnum):
+    """Formats of predictions."""
+
+    TSV = "tsv"
+    JSONL = "jsonl"
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Model = Annotated[str, typer.Option(help="Run folder that finetune wrote.")]
+Weights = Annotated[str, typer.Option(help="A folder, hf:ORG/NAME or minilm.")]
+TextColumn = Annotated[
+    str | None, typer.Option(help="Column of the text: a name, or a number from 0.")
+]
+PairColumn = Annotated[str | None, typer.Option(help="Column of the second text of a pair.")]
+LabelColumn = Annotated[str | None, typer.Option(help="Column of the label.")]
+Format = Annotated[
+    InputFormat | None,
+    typer.Option("--format", help="Format of the input; default: from its extension."),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option("--header/--no-header", help="Whether line 1 is a header; default: found out."),
+]
+Seed = Annotated[int, typer.Option(help="Of new weights, dropout and order.")]
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", callback=be_verbose, help="Show logs, and tracebacks of errors.", is_eager=True
+    ),
+]
