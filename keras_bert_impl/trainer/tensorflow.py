@@ -143,7 +143,7 @@ class Trainer(keras.Model):
             self.test_function = self._make_function(self.test_step)
 
     def _make_function(self, step):
-        """`steps_per_execution` steps on an iterator, as one graph without nested functions."""
+        """`steps_per_execution` steps on an iterator, in one graph without nested functions."""
         strategy = self.distribute_strategy
         step = self._autoconvert_optionals(step)
         if self.jit_compile:
@@ -166,8 +166,20 @@ class Trainer(keras.Model):
         def single_step(iterator):
             return one_step(next(iterator))
 
-        function = single_step if self.steps_per_execution == 1 else many_steps
-        return function if self.run_eagerly else tf.function(function, reduce_retracing=True)
+        on_data = one_step
+        on_iterator = single_step if self.steps_per_execution == 1 else many_steps
+        if not self.run_eagerly:
+            on_data, on_iterator = (
+                tf.function(function, reduce_retracing=True) for function in (on_data, on_iterator)
+            )
+
+        def function(iterator):
+            if isinstance(iterator, tf.data.Iterator | tf.distribute.DistributedIterator):
+                return on_iterator(iterator)
+            # The one batch of `train_on_batch`, in a Python generator.
+            return on_data(next(iterator))
+
+        return function
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         """Builds metrics and optimizer before the first trace, from this worker's first batch."""
