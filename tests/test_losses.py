@@ -1,0 +1,81 @@
+"""Losses as weighted means: against NumPy, in structures, through a config."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from keras_bert_impl.losses import WeightedMean, as_weighted_mean, weighted_sums
+
+RANDOM = np.random.default_rng(0)
+TRUE = RANDOM.integers(0, 5, (4, 6))
+LOGITS = RANDOM.normal(size=(4, 6, 5)).astype("float32")
+WEIGHTS = RANDOM.integers(0, 3, (4, 6)).astype("float32")
+LOSSES = np.log(np.exp(LOGITS).sum(-1)) - np.take_along_axis(LOGITS, TRUE[..., None], -1)[..., 0]
+CROSSENTROPY = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS, WEIGHTS[..., None], WEIGHTS[:, 0]])
+def test_weighted_mean(weights):
+    full = np.ones_like(LOSSES) if weights is None else weights
+    full = full[:, None] if full.ndim == 1 else full.reshape(4, 6)
+    full = np.broadcast_to(full, LOSSES.shape)
+    loss = WeightedMean(CROSSENTROPY)(TRUE, LOGITS, sample_weight=weights)
+    assert float(loss) == pytest.approx((LOSSES * full).sum() / full.sum(), abs=1e-5)
+    sums = weighted_sums(CROSSENTROPY, TRUE, LOGITS, weights)
+    np.testing.assert_allclose(
+        [float(x) for x in sums], [(LOSSES * full).sum(), full.sum()], rtol=1e-5
+    )
+
+
+def test_no_weight_at_all_is_no_loss():
+    assert float(WeightedMean(CROSSENTROPY)(TRUE, LOGITS, np.zeros((4, 6)))) == 0
+
+
+def test_a_keras_mask_counts_as_weight():
+    logits = ops.convert_to_tensor(LOGITS)
+    logits._keras_mask = ops.convert_to_tensor(WEIGHTS > 0)
+    expected = LOSSES[WEIGHTS > 0].mean()
+    assert float(WeightedMean(CROSSENTROPY)(TRUE, logits)) == pytest.approx(expected, abs=1e-5)
+
+
+def test_total_sums_over_replicas():
+    loss = WeightedMean(CROSSENTROPY, total=lambda weights: 4 * weights)
+    assert float(loss(TRUE, LOGITS)) == pytest.approx(LOSSES.mean() / 4, abs=1e-5)
+
+
+def test_functions_match_ranks_as_keras_does():
+    loss = as_weighted_mean("mse")
+    y = np.array([1.0, 2.0, 4.0], "float32")
+    assert float(loss(y, np.zeros((3, 1), "float32"))) == pytest.approx(7.0)
+    assert float(loss(y[:, None], np.zeros(3, "float32"))) == pytest.approx(7.0)
+
+
+def test_structures_keep_their_shape():
+    summed = keras.losses.MeanSquaredError(reduction="sum")
+    losses = as_weighted_mean({"a": "mse", "b": [CROSSENTROPY, None], "c": summed})
+    assert isinstance(losses["a"], WeightedMean)
+    assert losses["b"][0].loss is CROSSENTROPY
+    assert losses["b"][1] is None
+    assert losses["c"] is summed
+    assert as_weighted_mean(None) is None
+    again = as_weighted_mean(losses["a"], total=abs)
+    assert again.loss is losses["a"].loss
+    assert again.total is abs
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(ValueError, match="made_up"):
+        as_weighted_mean("made_up")
+
+
+@pytest.mark.parametrize("loss", [CROSSENTROPY, "mse"])
+def test_config_round_trip(loss):
+    loss = as_weighted_mean(loss)
+    copy = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
+    assert isinstance(copy, WeightedMean)
+    assert copy.name == loss.name
+    y_true = TRUE if loss.loss is CROSSENTROPY else LOGITS * 2
+    assert float(copy(y_true, LOGITS)) == float(loss(y_true, LOGITS))
