@@ -243,7 +243,8 @@ def _verify_in_fresh_process(folder: Path) -> VerifyReport:
         "PYTHONPATH": python_path,
         "CUDA_VISIBLE_DEVICES": "-1",
     }
-    command = [sys.executable, "-m", "keras_bert_impl.serving.verify", str(folder), "--json"]
+    # -P: a file of the current folder may have the name of a module.
+    command = [sys.executable, "-P", "-m", "keras_bert_impl.serving.verify", str(folder), "--json"]
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, encoding="utf-8", check=False
     )
