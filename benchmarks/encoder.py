@@ -53,8 +53,9 @@ def keras_steps(model, inputs, labels, optimizer, loss):
     iterator = iter(dataset)
     model.make_train_function()
     tensors = {name: tf.constant(value) for name, value in inputs.items()}
-    forward = tf.function(lambda: model(tensors, training=False))
-    return lambda: forward(), lambda: model.train_function(iterator)
+    any_length = {name: tf.TensorSpec([None, None], tf.int32) for name in inputs}
+    forward = tf.function(lambda x: model(x, training=False), input_signature=[any_length])
+    return lambda: forward(tensors), lambda: model.train_function(iterator)
 
 
 def ours(config, dtype, ids, labels):

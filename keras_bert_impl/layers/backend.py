@@ -40,7 +40,9 @@ def gelu(x, approximate: bool, training: bool = False):
     if not ON_TENSORFLOW:
         return gelu_generic(x, approximate)
     if not training:
-        return tf.nn.gelu(x, approximate=approximate)
+        # TensorFlow fuses the tanh form into the product before it only where this scope's name
+        # sorts after the name of the layer that gave x.
+        return tf.nn.gelu(x, approximate=approximate, name="tanh_gelu")
     return _trained_gelu_tanh(x) if approximate else _trained_gelu_erf(x)
 
 
