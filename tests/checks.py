@@ -49,6 +49,7 @@ LAYERS = {
     ),
     "Dropout": Case(lambda **kw: layers.Dropout(0.3, **kw), (HIDDEN,)),
     "EncoderBlock": Case(lambda **kw: layers.EncoderBlock(2, 12, **kw), (HIDDEN, BIAS)),
+    "LayerNorm": Case(layers.LayerNorm, (HIDDEN,)),
     "Pooler": Case(lambda **kw: layers.Pooler(0.1, **kw), (HIDDEN,)),
     "PositionEmbedding": Case(lambda **kw: layers.PositionEmbedding(5, 8, **kw), (TOKEN_IDS,)),
     "SegmentEmbedding": Case(lambda **kw: layers.SegmentEmbedding(3, 8, **kw), (SEGMENT_IDS,)),
