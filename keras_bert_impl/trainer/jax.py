@@ -28,3 +28,15 @@ class Trainer(keras.Model):
         """Compiles as the model in the file was, with an optimizer ready for its state."""
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
+
+    def predict(self, *args, **kwargs):
+        """As `keras.Model.predict`; bad inputs leave the model as it was."""
+        variables = [*self.trainable_variables, *self.non_trainable_variables]
+        values = [variable.value for variable in variables]
+        try:
+            return super().predict(*args, **kwargs)
+        except (TypeError, ValueError):
+            # Keras takes the values out of the model for the call, and loses them here.
+            for variable, value in zip(variables, values, strict=True):
+                variable.assign(value)
+            raise

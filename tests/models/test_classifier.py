@@ -135,6 +135,7 @@ def test_bad_inputs_end_in_a_short_message(method):
         getattr(model, method)(long, *arguments, verbose=0)
     assert "17" in str(caught.value)
     assert not ON_TENSORFLOW or len(str(caught.value)) < 200
+    assert np.isfinite(ops.convert_to_numpy(model(BATCH))).all()
 
 
 @ONLY_TENSORFLOW

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_bert_impl import sources
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.models import BertEncoder
 from tests import reference_bert
@@ -99,14 +98,10 @@ def test_golden_outputs_of_transformers(shared, name):
         )
 
 
-def test_golden_outputs_of_minilm(shared):
+def test_golden_outputs_of_minilm(shared, minilm):
     golden = np.load(shared / "data/weights/real_minilm_golden/golden.npz")
-    try:
-        folder = sources.resolve("minilm")
-    except FileNotFoundError as error:
-        pytest.skip(f"all-MiniLM-L6-v2 cannot be had here: {str(error).splitlines()[0]}")
     mask = golden["attention_mask"]
-    outputs = BertEncoder.from_pretrained(folder)(
+    outputs = BertEncoder.from_pretrained(minilm)(
         {
             "token_ids": golden["input_ids"],
             "segment_ids": golden["token_type_ids"],
