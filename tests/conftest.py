@@ -23,3 +23,13 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"real data not found: {folder} (set KERAS_BERT_SHARED)")
     return folder
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Path:
+    from keras_bert_impl.sources import resolve
+
+    try:
+        return resolve("minilm")
+    except FileNotFoundError as error:
+        pytest.skip(f"all-MiniLM-L6-v2 cannot be had here: {str(error).splitlines()[0]}")
