@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert_impl.text.packing import pack
+from keras_bert_impl.text.tokenizer import as_string_vector
 
 __all__ = ["EncodedTexts", "check_length", "encode_texts"]
 
@@ -60,7 +61,7 @@ def encode_texts(
         truncation: which text of a pair is cut, as in `BertTokenizer`.
 
     Raises:
-        ValueError: no texts, or another number of pairs.
+        ValueError: no texts, one that is not a string, or another number of pairs.
     """
     check_length("pairs", pairs, texts)
     if len(texts) == 0:
@@ -77,7 +78,7 @@ def encode_texts(
         uncut = 1 + sum(tf.cast(part.row_lengths(), tf.int32) + 1 for part in parts)
         return token_ids.flat_values, lengths, lengths - seconds, uncut
 
-    strings = (list(texts),) if pairs is None else (list(texts), list(pairs))
+    strings = tuple(as_string_vector(part) for part in (texts, pairs) if part is not None)
     chunks = tf.data.Dataset.from_tensor_slices(strings).batch(_TOKENIZER_CHUNK)
     chunks = chunks.map(encode, num_parallel_calls=tf.data.AUTOTUNE)
     columns = zip(*chunks.as_numpy_iterator(), strict=True)
