@@ -13,7 +13,7 @@ from typing import BinaryIO
 import numpy as np
 
 from keras_bert_impl.jobs.inputs import FOUND_OUT, InputOptions, iterate_inputs
-from keras_bert_impl.jobs.runs import load
+from keras_bert_impl.jobs.runs import Run, load
 from keras_bert_impl.sources import atomic_file
 
 __all__ = ["OUTPUT_FORMATS", "predict_rows"]
@@ -23,7 +23,7 @@ _CHUNK = 4096
 
 
 def predict_rows(
-    model: str | os.PathLike,
+    model: Run | str | os.PathLike,
     source: str | os.PathLike | BinaryIO,
     output: str | os.PathLike | BinaryIO,
     inputs: InputOptions = FOUND_OUT,
@@ -39,7 +39,7 @@ def predict_rows(
     output file appears when it is complete.
 
     Args:
-        model: a run folder, as `load`.
+        model: a run, or its folder as for `load`.
         source: a file, or a binary stream. A file of one column is one text a line, blank lines
             included.
         output: a file, or a binary stream.
@@ -59,7 +59,7 @@ def predict_rows(
     """
     line = _LINES[_output_format(output, output_format)]
     with _open_output(output, overwrite) as stream:
-        run = load(model)
+        run = model if isinstance(model, Run) else load(model)
         done = 0
         rows = iterate_inputs(source, inputs, run.columns, run.pairs)
         for chunk in _chunks(rows):

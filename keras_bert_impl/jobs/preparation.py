@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import os
 import shutil
 from collections import Counter
 from dataclasses import dataclass
@@ -23,7 +24,15 @@ from keras_bert_impl.models import BertClassifier
 from keras_bert_impl.text.tokenizer import BertTokenizer
 from keras_bert_impl.text.vocab import Vocab
 
-__all__ = ["Split", "TrainingFiles", "check_space", "make_model", "make_tokenizer", "read_files"]
+__all__ = [
+    "Split",
+    "TrainingFiles",
+    "check_space",
+    "make_model",
+    "make_tokenizer",
+    "read_files",
+    "write_json",
+]
 
 _logger = logging.getLogger(__name__)
 
@@ -197,13 +206,8 @@ def _check_config(
 
 def check_space(folder: Path, parameters: int) -> None:
     """Raises OSError (ENOSPC) unless there is room for the weights, 4 bytes a parameter."""
-    needed, free = 4 * parameters, shutil.disk_usage(folder).free
-    if free < needed:
-        raise OSError(
-            errno.ENOSPC,
-            f"no disk space left to write {folder.parent}: the model needs {needed / 1e6:.0f} MB, "
-            f"{free / 1e6:.0f} MB are free",
-        )
+    if shutil.disk_usage(folder).free < 4 * parameters:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)
 
 
 def write_json(file: Path, content: dict) -> None:

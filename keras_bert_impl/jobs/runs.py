@@ -94,13 +94,13 @@ class Run:
         Raises:
             ValueError: as `predict`.
         """
-        texts = _as_list("texts", texts)
-        pairs = None if pairs is None else _as_list("pairs", pairs)
+        texts = [texts] if isinstance(texts, str) else texts
+        pairs = [pairs] if isinstance(pairs, str) else pairs
         if self.pairs is not None and self.pairs != (pairs is not None):
             kind, hint = ("pairs of texts", "give") if self.pairs else ("single texts", "leave out")
             raise ValueError(f"{self.folder} classifies {kind}: {hint} pairs")
         check_length("pairs", pairs, texts)
-        if not texts:
+        if len(texts) == 0:
             return np.zeros((0, len(self.labels)), np.float32)
         rows = encode_texts(self.tokenizer, texts, pairs, max_length=self.max_length)
         return class_probabilities(self.model, rows, batch_size)
@@ -161,11 +161,3 @@ def _read_run_file(file: Path) -> dict:
             f"{FORMAT_VERSION}): upgrade keras-bert-impl"
         )
     return content
-
-
-def _as_list(name: str, texts: str | Sequence[str]) -> list[str]:
-    texts = [texts] if isinstance(texts, str) else list(texts)
-    for number, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ValueError(f"{name}[{number}]: expected a string, got {text!r}")
-    return texts

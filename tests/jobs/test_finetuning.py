@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import errno
+import io
+import itertools
 import json
 import shutil
 from collections import namedtuple
 
-import numpy as np
 import pytest
 
 from keras_bert_impl import jobs
+from keras_bert_impl.jobs.preparation import read_files
 from keras_bert_impl.jobs.progress import EpochDone, Stage, StepDone, TrainingSummary
-from tests.jobs.toy import VOCAB, rows, settings, write_tsv, write_weights
+from tests.jobs.toy import CONFIG, VOCAB, rows, settings, write_tsv, write_weights
 from tests.sources.conftest import entries
 
 
@@ -68,74 +70,63 @@ def test_the_saved_weights_are_those_of_the_best_epoch(toy, trained):
     assert report == trained.result.dev
 
 
-def test_the_best_epoch_is_kept_and_training_stops_when_nothing_gets_better(toy, tmp_path):
-    # A rate this high spoils the model: the first epochs stay the best ones.
-    result = jobs.finetune(
-        settings(toy, tmp_path / "run", learning_rate=1.0, warmup=0.0, epochs=30, patience=2)
-    )
-    assert len(result.history) == result.best_epoch + 2 < 30
-    assert [epoch.epoch for epoch in result.history if epoch.best][-1] == result.best_epoch
-    assert jobs.evaluate(tmp_path / "run", toy.dev).report == result.dev
+def test_the_same_seed_gives_the_same_run(toy, trained, tmp_path):
+    again = jobs.finetune(settings(toy, tmp_path / "run"))
+    for ours, theirs in zip(again.history, trained.result.history, strict=True):
+        assert ours.loss == pytest.approx(theirs.loss, rel=1e-4)
+        assert ours.dev_loss == pytest.approx(theirs.dev_loss, rel=1e-4)
 
 
-def test_the_same_seed_gives_the_same_run(toy, tmp_path):
-    results = [
-        jobs.finetune(settings(toy, tmp_path / str(index), epochs=1, seed=seed))
-        for index, seed in enumerate((5, 5, 6))
-    ]
-    losses = [result.history[0].loss for result in results]
-    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-    assert losses[0] != pytest.approx(losses[2], rel=1e-5)
-
-
-def test_class_weights_of_zero_silence_a_class(toy, tmp_path):
-    weights = {"bad": 0.0, "good": 1.0}
-    result = jobs.finetune(settings(toy, tmp_path / "run", class_weights=weights))
-    assert result.dev["confusion_matrix"] == [[0, 12], [0, 12]]
-
-
-@pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16"])
-def test_low_precision_trains_and_loads_as_float32(toy, tmp_path, dtype):
-    result = jobs.finetune(settings(toy, tmp_path / "run", dtype=dtype))
+def test_low_precision_trains_and_loads_as_float32(toy, tmp_path):
+    result = jobs.finetune(settings(toy, tmp_path / "run", dtype="mixed_float16"))
     assert result.score >= 0.8
-    assert jobs.load(tmp_path / "run").model.compute_dtype == "float32"
+    run = jobs.load(tmp_path / "run")
+    assert run.model.compute_dtype == "float32"
+    assert jobs.evaluate(run, toy.dev).report["accuracy"] == pytest.approx(result.score, abs=0.05)
 
 
 def test_pairs_are_trained_and_remembered(toy, tmp_path):
-    table = [(f"{a}", f"{b}", "same" if x == y else "other")
-             for (a, x), (b, y) in zip(rows(64, 5), rows(96, 6)[1:65], strict=True)]  # fmt: skip
-    table += [(b, a, label) for a, b, label in table[:10]]
+    table = [
+        (first, second, "same" if one == other else "other")
+        for index in range(0, 32, 2)
+        for (first, one), (second, other) in itertools.product(rows(2, index), rows(2, index + 1))
+    ]
     file = write_tsv(tmp_path / "pairs.tsv", table, "sentence1\tsentence2\tlabel")
-    with pytest.raises(ValueError, match="all 74 examples have the label"):
-        jobs.finetune(settings(toy, tmp_path / "run", train=file, dev=file))
-    table[0] = (*table[0][:2], "same")
-    write_tsv(file, table, "sentence1\tsentence2\tlabel")
-    jobs.finetune(settings(toy, tmp_path / "run", train=file, dev=file, epochs=1))
+    options = {"train": file, "dev": file, "class_weights": "balanced"}
+    jobs.finetune(settings(toy, tmp_path / "run", epochs=1, **options))
     run = jobs.load(tmp_path / "run")
     assert run.pairs is True
     with pytest.raises(ValueError, match="classifies pairs of texts: give pairs"):
         run.predict(["fine"])
     assert len(run.predict(["fine"], ["dull"])) == 1
+    with pytest.raises(ValueError, match="classifies pairs of texts, the file has single ones"):
+        jobs.evaluate(run, write_tsv(tmp_path / "single.tsv", [("a b", "same"), ("b", "other")]))
+    source = io.BytesIO(b"the film\tthe play\nfine\tdull\n")
+    output = io.BytesIO()
+    assert jobs.predict_rows(run, source, output) == 2
+    wanted = run.predict(["the film", "fine"], ["the play", "dull"])
+    assert output.getvalue().decode() == "".join(
+        f"{p.label}\t{p.probability:.6f}\n" for p in wanted
+    )
 
 
-def test_random_weights_of_a_size(toy, tmp_path):
+def test_random_weights_of_a_size_and_a_class_of_no_weight(toy, tmp_path):
     config = tmp_path / "bert_config.json"
-    from tests.jobs.toy import CONFIG
-
     config.write_text(json.dumps(CONFIG))
     options = {"weights": "none", "size": str(config), "vocab": toy.weights / "vocab.txt"}
-    jobs.finetune(settings(toy, tmp_path / "run", epochs=1, **options))
+    result = jobs.finetune(
+        settings(toy, tmp_path / "run", class_weights={"bad": 0.0}, epochs=2, **options)
+    )
+    assert result.dev["confusion_matrix"] == [[0, 12], [0, 12]]
     run = jobs.load(tmp_path / "run")
     assert run.model.config.hidden_size == 32
     assert run.tokenizer.lowercase is True
-    options["size"] = "huge"
+
+
+def test_an_unknown_size_is_refused_with_the_known_ones(toy, tmp_path):
+    options = {"weights": "none", "size": "huge", "vocab": toy.weights}
     with pytest.raises(ValueError, match=r"size must be a config file or one of .*base.*'huge'"):
-        jobs.finetune(settings(toy, tmp_path / "other", **options))
-
-
-def test_a_run_is_a_source_of_weights(toy, trained, tmp_path):
-    again = jobs.finetune(settings(toy, tmp_path / "run", weights=trained.folder, epochs=1))
-    assert again.score >= trained.result.score - 0.1
+        jobs.finetune(settings(toy, tmp_path / "run", **options))
 
 
 REFUSED = {
@@ -147,7 +138,7 @@ REFUSED = {
     "metric": ("bleu", "metric must be one of accuracy, f1, mcc, got 'bleu'"),
     "dtype": ("int4", "dtype must be one of float32, .* got 'int4'"),
     "weights": ("none", "needs --size and --vocab"),
-    "size": ("tiny", "--size goes with --weights none"),
+    "size": ("tiny", r"--size goes with --weights none"),
 }
 
 
@@ -160,7 +151,7 @@ def test_settings_out_of_range_are_refused(toy, tmp_path, name):
 
 def test_an_interruption_leaves_nothing(toy, tmp_path):
     def interrupt(event):
-        if isinstance(event, EpochDone):
+        if isinstance(event, StepDone):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -168,19 +159,11 @@ def test_an_interruption_leaves_nothing(toy, tmp_path):
     assert entries(tmp_path) == []
 
 
-def test_a_loss_that_is_not_finite_is_an_error(toy, tmp_path):
-    weights = tmp_path / "weights"
-    shutil.copytree(toy.weights, weights)
-    with pytest.raises(ValueError, match="the loss of epoch 1 is .*lower learning rate"):
-        jobs.finetune(settings(toy, tmp_path / "run", learning_rate=1e30))
-    assert entries(tmp_path) == ["weights"]
-
-
 def test_a_full_disk_is_said_before_training(toy, tmp_path, monkeypatch):
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda folder: usage(100, 90, 10))
     events = []
-    with pytest.raises(OSError, match=r"no disk space left .*/run: the model needs") as caught:
+    with pytest.raises(OSError, match=r"no disk space left to write .*/run") as caught:
         jobs.finetune(settings(toy, tmp_path / "run"), events.append)
     assert caught.value.errno == errno.ENOSPC
     assert not any(isinstance(event, TrainingSummary) for event in events)
@@ -188,8 +171,8 @@ def test_a_full_disk_is_said_before_training(toy, tmp_path, monkeypatch):
 
 
 def test_texts_in_both_files_are_named(toy, tmp_path, caplog):
-    jobs.finetune(settings(toy, tmp_path / "run", dev=toy.train, epochs=1))
-    assert "texts of" in caplog.text
+    read_files(settings(toy, tmp_path / "run", dev=toy.train))
+    assert f"96 texts of {toy.train} are in {toy.train} too" in caplog.text
     assert "its scores will look too good" in caplog.text
 
 
@@ -197,11 +180,3 @@ def test_a_shorter_vocabulary_than_the_config(toy, tmp_path):
     weights = write_weights(tmp_path / "weights", vocab_size=len(VOCAB) + 8)
     with pytest.raises(ValueError, match=f"has {len(VOCAB)} tokens .* add 8 filler lines"):
         jobs.finetune(settings(toy, tmp_path / "run", weights=weights))
-
-
-def test_probabilities_of_a_trained_run_are_sure(trained):
-    run = jobs.load(trained.folder)
-    table = rows(20, 2)
-    predictions = run.predict([text for text, _ in table])
-    right = [p.label == label for p, (_, label) in zip(predictions, table, strict=True)]
-    assert np.mean(right) >= 0.8
