@@ -15,7 +15,6 @@ import keras_bert_impl as kb
 from keras_bert_impl.data.labels import discover_labels, encode_labels
 from keras_bert_impl.serving.export import export_classifier
 
-
 MAX_LENGTH = 64
 
 
