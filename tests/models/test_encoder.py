@@ -11,7 +11,7 @@ from keras import ops
 
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.models import BertEncoder
-from tests import reference_bert
+from tests import checks, reference_bert
 from tests.checks import BATCH, CONFIG, PADDING_MASK, SEGMENT_IDS, TOKEN_IDS
 
 ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
@@ -68,6 +68,27 @@ def test_equals_the_numpy_bert(activation, norm, positions):
             np.testing.assert_allclose(
                 numpy(ours)[row][:, real[row]], theirs[row][:, real[row]], atol=1e-5
             )
+
+
+@pytest.mark.parametrize(("activation", "norm"), [("gelu_erf", "post"), ("gelu_tanh", "pre")])
+def test_gradients_are_the_slopes_of_the_numpy_bert(activation, norm):
+    config = SMALL.replace(hidden_act=activation, norm_position=norm)
+    encoder, batch = random_encoder(config), random_batch([9, 4, 7])
+    case = checks.Case(lambda: encoder, (batch,))
+    weights, random = reference_bert.weights_of(encoder), np.random.default_rng(0)
+
+    def projection(changed):
+        outputs = reference_bert.bert(config, {**weights, **changed}, *batch.values())
+        outputs = (outputs["pooled_output"], outputs["sequence_output"])
+        return sum((x * checks.vectors(*x.shape)).sum() for x in outputs)
+
+    gradients = checks.gradients(encoder, case)
+    for variable, gradient in zip(encoder.trainable_weights, gradients, strict=True):
+        name = variable.path.split("/", 1)[1]
+        way = 1e-5 * random.choice([-1.0, 1.0], variable.shape)
+        slope = projection({name: weights[name] + way}) - projection({name: weights[name] - way})
+        expected = (numpy(gradient) * way).sum() * 2
+        assert slope == pytest.approx(expected, rel=2e-3, abs=1e-7), name
 
 
 @pytest.mark.parametrize("name", ["gelu", "gelu_pytorch_tanh", "relu"])
