@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from typing import Any
 
 import typer
@@ -20,8 +21,11 @@ _state = {"verbose": False}
 class Commands(TyperGroup):
     """Turns the errors that a user can mend into one plain message and exit code 1."""
 
-    def invoke(self, ctx) -> Any:
+    def main(self, *args, **kwargs) -> Any:
         _state["verbose"] = False
+        return super().main(*args, **kwargs)
+
+    def invoke(self, ctx) -> Any:
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -56,11 +60,16 @@ def end_as_interrupted() -> None:
 
 
 def set_up() -> None:
-    """Sets what TensorFlow reads when it is imported, and where logs go."""
+    """Imports TensorFlow, without its noise unless that is wanted; says where logs go."""
     if not _state["verbose"]:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        if not sys.warnoptions:
+            warnings.simplefilter("ignore")
     # So that the process that checks an export finds room on the GPU.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
+    import tensorflow as tf
+
+    tf.get_logger().setLevel("INFO" if _state["verbose"] else "ERROR")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
     for name, level in (("keras_bert_impl", "WARNING"), ("keras_bert_impl.sources", "INFO")):

@@ -43,7 +43,7 @@ def test_the_run_holds_all_files(trained, toy):
     assert training["settings"]["learning_rate"] == 3e-3
     assert read_json(trained.folder / "metrics.json")["dev"] == trained.result.dev
     epochs = read_json(trained.folder / "history.json")["epochs"]
-    assert [epoch["epoch"] for epoch in epochs] == [1, 2, 3, 4]
+    assert [epoch["epoch"] for epoch in epochs] == [1, 2, 3, 4, 5, 6]
     for name in ("training.json", "metrics.json", "history.json"):
         assert read_json(trained.folder / name)["format_version"] == 1
 
@@ -54,12 +54,12 @@ def test_events_tell_what_happens(trained):
     summary = next(event for event in trained.events if isinstance(event, TrainingSummary))
     assert summary.train_labels == {"bad": 48, "good": 48}
     assert summary.dev_labels == {"bad": 12, "good": 12}
-    assert (summary.epochs, summary.steps_per_epoch) == (4, 12)
+    assert (summary.epochs, summary.steps_per_epoch) == (6, 12)
     assert summary.truncated == 0
     words = sum(len(text.split()) for text, _ in rows(96, 0))
     assert summary.tokens == words + 2 * 96
     last = [event for event in trained.events if isinstance(event, StepDone)][-1]
-    assert (last.epoch, last.step, last.steps) == (4, 12, 12)
+    assert (last.epoch, last.step, last.steps) == (6, 12, 12)
     assert isinstance(trained.events[0], Stage)
 
 

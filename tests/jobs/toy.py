@@ -72,7 +72,7 @@ def settings(toy, output: Path, **changes):
 
     values = {
         **{"train": toy.train, "dev": toy.dev, "weights": toy.weights, "output": output},
-        **{"epochs": 4, "batch_size": 8, "learning_rate": 3e-3, "max_length": 32, "seed": 1},
+        **{"epochs": 6, "batch_size": 8, "learning_rate": 3e-3, "max_length": 32, "seed": 1},
     }
     return FinetuneSettings(**{**values, **changes})
 
