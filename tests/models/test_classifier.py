@@ -75,7 +75,7 @@ def test_learns_a_rule():
         "SparseCategoricalCrossentropy",
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     ],
-    ids=str,
+    ids=["auto", "name", "class name", "object"],
 )
 def test_the_loss_takes_logits(loss):
     model = BertClassifier(CONFIG, 2)
