@@ -59,7 +59,7 @@ def layer_norm(x, gamma, beta, epsilon: float, training: bool = False):
 
     Shapes: x float [..., H], gamma and beta float32 [H] -> as x.
     """
-    if not ON_TENSORFLOW or x.dtype == tf.float16:
+    if not ON_TENSORFLOW or x.dtype == tf.float16 or not _on_cpu():
         return layer_norm_generic(x, gamma, beta, epsilon)
     shape = tf.shape(x)
     rows = tf.reduce_prod(shape[:-1])
@@ -108,7 +108,7 @@ def dropout(x, rate: float, seeds):
     return x * (kept * (1.0 / (1.0 - threshold / 2**bits)))
 
 
-def check_below(values, limit: int, what: str):
+def check_below(values, limit: int, message: str):
     """Returns `values` [...] int32 unless one is not in [0, limit): then the step fails.
 
     On TensorFlow only; XLA removes the check from compiled graphs.
@@ -122,7 +122,6 @@ def check_below(values, limit: int, what: str):
     lowest = tf.minimum(tf.reduce_min(values), 0)
     highest = tf.maximum(tf.reduce_max(values), 0)
     valid = tf.logical_and(lowest >= 0, highest < limit)
-    message = f"{what} must be in [0, {limit})"
     if tf.executing_eagerly():
         if not valid:
             raise ValueError(f"{message}, got values from {int(lowest)} to {int(highest)}")
@@ -130,6 +129,12 @@ def check_below(values, limit: int, what: str):
     check = tf.debugging.Assert(valid, [f"{CHECK_MARK}{message}", lowest, highest])
     with tf.control_dependencies([check]):
         return tf.identity(values)
+
+
+def _on_cpu() -> bool:
+    """Whether nothing but CPUs computes: cuDNN's and XLA's forms of the fused operations differ."""
+    on_tpu = isinstance(tf.distribute.get_strategy(), tf.distribute.TPUStrategy)
+    return not on_tpu and not tf.config.list_physical_devices("GPU")
 
 
 def _random_words(shape, bits: int, seed):
