@@ -38,6 +38,9 @@ def refused(result, *parts: str) -> None:
         assert part in message, last
 
 
+FILES = "--train a --dev b --output c".split()
+
+
 def test_version():
     result = run("--version")
     assert (result.exit_code, result.stdout) == (0, f"keras-bert {keras_bert_impl.__version__}\n")
@@ -49,15 +52,9 @@ def test_version():
         (["finetune"], "Missing option '--train'"),
         (["nonsense"], "No such command 'nonsense'"),
         (["evaluate", "--nonsense"], "No such option: --nonsense"),
-        (["finetune", *"--train a --dev b --output c --epochs 0".split()], "0 is not in the range"),
-        (
-            ["finetune", *"--train a --dev b --output c --dtype int4".split()],
-            "'int4' is not one of",
-        ),
-        (
-            ["finetune", *"--train a --dev b --output c --class-weights".split(), '{"a": "b"}'],
-            "expected balanced or JSON",
-        ),
+        (["finetune", *FILES, "--epochs", "0"], "Invalid value for '--epochs'"),
+        (["finetune", *FILES, "--dtype", "int4"], "'int4' is not one of"),
+        (["finetune", *FILES, "--class-weights", '{"a": "b"}'], "expected balanced or JSON"),
     ],
 )
 def test_usage_errors_have_exit_code_2(arguments, part):
@@ -137,7 +134,11 @@ def test_files_that_are_not_there(toy, trained, tmp_path):
     refused(finetune(toy, tmp_path / "run", train=missing), f"No such file or directory: {missing}")
     refused(finetune(toy, tmp_path / "run", weights=tmp_path / "no"), f"no such folder: {tmp_path}")
     refused(run("predict", "--model", tmp_path / "no"), f"no such folder: {tmp_path}")
-    refused(run("predict", "--model", trained.folder, "--input", tmp_path), "Is a directory")
+    (tmp_path / "in.tsv").mkdir()
+    refused(
+        run("predict", "--model", trained.folder, "--input", tmp_path / "in.tsv"),
+        f"Is a directory: {tmp_path / 'in.tsv'}",
+    )
     refused(run("verify", tmp_path / "no"), f"no such folder: {tmp_path / 'no'}")
 
 

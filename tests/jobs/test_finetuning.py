@@ -151,7 +151,7 @@ def test_settings_out_of_range_are_refused(toy, tmp_path, name):
 
 def test_an_interruption_leaves_nothing(toy, tmp_path):
     def interrupt(event):
-        if isinstance(event, StepDone):
+        if isinstance(event, TrainingSummary):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -19,7 +19,7 @@ VOCAB = [*SPECIAL, *WORDS["good"], *WORDS["bad"], *FILLERS, *ENDINGS]
 CONFIG = {
     "vocab_size": len(VOCAB),
     "hidden_size": 32,
-    "num_hidden_layers": 2,
+    "num_hidden_layers": 1,
     "num_attention_heads": 2,
     "intermediate_size": 64,
     "max_position_embeddings": 64,
