@@ -100,6 +100,8 @@ def read_labelled(
         pairs.append(second)
         labels.append(layout.label_of(row))
         lines.append(row.line)
+    if layout.table.width == 1 and not any(text.strip() for text in texts):
+        raise ValueError(f"{layout.table.name}: the file is empty")
     labelled = _are_labelled(labels, lines, layout)
     if labelled and header is None and layout.table.names is None:
         refuse_hidden_header(layout.table, labels)

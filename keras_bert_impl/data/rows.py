@@ -82,7 +82,7 @@ def read_rows(source: str | os.PathLike | BinaryIO, format: str | None = None) -
         format: one of `FORMATS`; by default from the extension.
 
     Blank lines at the end are dropped. In a TSV or CSV file of one column a blank line is a row
-    with an empty field; elsewhere a blank line between rows is an error.
+    with an empty field, also where all are blank; elsewhere a blank line between rows is an error.
 
     Raises:
         ValueError: a line is not UTF-8, a row is ragged, or CSV or JSON syntax is broken; the
@@ -183,6 +183,8 @@ def _rectangular(rows: Iterable[Row], name: str) -> Iterator[Row]:
                 f"{first.line}, got {len(row.fields)}"
             )
         yield row
+    if first is None:
+        yield from blank
 
 
 def _is_blank(row: Row) -> bool:
