@@ -15,7 +15,7 @@ import tensorflow as tf
 from keras_bert_impl.data.encoding import EncodedTexts, check_length, encode_texts
 from keras_bert_impl.data.labels import class_weight_table
 
-__all__ = ["bucketed_batches", "length_sorted_batches"]
+__all__ = ["as_one_batch", "bucketed_batches", "length_sorted_batches"]
 
 
 def bucketed_batches(
@@ -111,6 +111,13 @@ def length_sorted_batches(
     restore = np.empty_like(order)
     restore[order] = np.arange(len(order))
     return _Cut(len(rows), batch_size, pad_id=rows.pad_id).dataset(rows, targets, order), restore
+
+
+def as_one_batch(rows: EncodedTexts) -> dict[str, tf.Tensor]:
+    """The features of all rows, int32 [N, longest]: for a few, without a dataset."""
+    cut = _Cut(len(rows), len(rows), pad_id=rows.pad_id)
+    arrays = (rows.token_ids, rows.starts, rows.lengths, rows.first_lengths)
+    return cut._features(arrays, tf.range(len(rows)))
 
 
 @dataclass(frozen=True)

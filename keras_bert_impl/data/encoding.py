@@ -79,9 +79,13 @@ def encode_texts(
         return token_ids.flat_values, lengths, lengths - seconds, uncut
 
     strings = tuple(as_string_vector(part) for part in (texts, pairs) if part is not None)
-    chunks = tf.data.Dataset.from_tensor_slices(strings).batch(_TOKENIZER_CHUNK)
-    chunks = chunks.map(encode, num_parallel_calls=tf.data.AUTOTUNE)
-    columns = zip(*chunks.as_numpy_iterator(), strict=True)
+    if len(texts) <= _TOKENIZER_CHUNK:
+        # Building a pipeline would take longer than the work.
+        columns = ([tensor.numpy()] for tensor in encode(*strings))
+    else:
+        chunks = tf.data.Dataset.from_tensor_slices(strings).batch(_TOKENIZER_CHUNK)
+        chunks = chunks.map(encode, num_parallel_calls=tf.data.AUTOTUNE)
+        columns = zip(*chunks.as_numpy_iterator(), strict=True)
     token_ids, lengths, first_lengths, uncut = (np.concatenate(column) for column in columns)
     truncated = int(np.count_nonzero(uncut > max_length))
     if truncated:

@@ -76,7 +76,8 @@ def finetune(settings: FinetuneSettings, on_event: OnEvent = _nothing) -> Finetu
     files = read_files(settings)
     keras.utils.set_random_seed(settings.seed)
     with atomic_folder(settings.output) as folder:
-        on_event(Stage(f"loading the weights: {settings.weights}"))
+        source = "at random" if settings.from_scratch else f"from {settings.weights}"
+        on_event(Stage(f"making the model, weights {source}"))
         tokenizer = make_tokenizer(settings)
         model = make_model(settings, tokenizer, files.labels, pairs=files.pairs)
         check_space(folder, model.count_params())

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_bert_impl import checkpoints, sources
-from keras_bert_impl.data.batches import length_sorted_batches
+from keras_bert_impl.data.batches import as_one_batch, length_sorted_batches
 from keras_bert_impl.data.columns import Columns
 from keras_bert_impl.data.encoding import EncodedTexts, check_length, encode_texts
 from keras_bert_impl.decoding.classification import decode_classes
@@ -108,8 +108,11 @@ class Run:
 
 def class_probabilities(model: BertClassifier, rows: EncodedTexts, batch_size: int) -> np.ndarray:
     """Probability of each class, float32 [N, C], in the order of the rows."""
-    batches, restore = length_sorted_batches(None, rows, batch_size=batch_size)
-    logits = model.predict(batches, verbose=0)[restore]
+    if len(rows) <= batch_size:
+        logits = model.predict_on_batch(as_one_batch(rows))
+    else:
+        batches, restore = length_sorted_batches(None, rows, batch_size=batch_size)
+        logits = model.predict(batches, verbose=0)[restore]
     return decode_classes(logits)["probabilities"].numpy()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_impl.data.batches import bucketed_batches, length_sorted_batches
+from keras_bert_impl.data.batches import as_one_batch, bucketed_batches, length_sorted_batches
 from keras_bert_impl.data.encoding import encode_texts
 from keras_bert_impl.data.labels import discover_labels, encode_labels
 from keras_bert_impl.data.readers import read_labelled
@@ -251,3 +251,4 @@ def test_texts_that_are_encoded_already_give_the_same_batches():
     again, restore = length_sorted_batches(None, rows, batch_size=3)
     sorted_rows = rows_of(again)
     assert [sorted_rows[place] for place in restore] == rows_of(plain)
+    assert rows_of(tf.data.Dataset.from_tensors(as_one_batch(rows))) == rows_of(plain)

@@ -56,6 +56,7 @@ def test_a_stream_of_lines_gives_a_row_each():
     assert texts_of("a b\n\n  \nc\n\n", NAMED, False) == [
         *(("a b", None), ("", None), ("  ", None), ("c", None), ("", None)),
     ]
+    assert texts_of("\n\n", NAMED, False) == [("", None), ("", None)]
 
 
 def test_two_columns_are_a_pair_where_pairs_are_wanted():
