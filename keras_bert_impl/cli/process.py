@@ -15,14 +15,17 @@ from typer.core import TyperGroup
 
 __all__ = ["Commands", "be_verbose", "end_as_interrupted", "set_up"]
 
-_state = {"verbose": False}
+_state = {"verbose": False, "signal": signal.SIGINT}
 
 
 class Commands(TyperGroup):
-    """Turns the errors that a user can mend into one plain message and exit code 1."""
+    """Turns the errors that a user can mend into one plain message and exit code 1.
+
+    An interruption exits with 128 + its signal, as shells and service managers expect.
+    """
 
     def main(self, *args, **kwargs) -> Any:
-        _state["verbose"] = False
+        _state.update(verbose=False, signal=signal.SIGINT)
         return super().main(*args, **kwargs)
 
     def invoke(self, ctx) -> Any:
@@ -38,6 +41,7 @@ class Commands(TyperGroup):
                 typer.echo(f"keras-bert: error: {_message(error)}", err=True)
         except KeyboardInterrupt:
             typer.echo("keras-bert: interrupted", err=True)
+            raise typer.Exit(128 + _state["signal"]) from None
         raise typer.Exit(1)
 
 
@@ -56,7 +60,12 @@ def be_verbose(wanted: bool) -> bool:
 
 def end_as_interrupted() -> None:
     """Lets SIGTERM end the process as Ctrl-C does, so that temporary folders are removed."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+    def interrupt(number, frame):
+        _state["signal"] = number
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGTERM, interrupt)
 
 
 def set_up() -> None:

@@ -232,7 +232,7 @@ def test_an_interruption_is_said_in_a_line(trained, toy, monkeypatch):
 
     monkeypatch.setattr(jobs, "evaluate", interrupt)
     result = run("evaluate", "--model", trained.folder, "--data", toy.test)
-    assert (result.exit_code, result.stderr) == (1, "keras-bert: interrupted\n")
+    assert (result.exit_code, result.stderr) == (130, "keras-bert: interrupted\n")
 
 
 def test_class_weights_name_known_labels(toy, tmp_path):

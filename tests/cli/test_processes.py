@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -17,13 +18,19 @@ from tests.jobs.toy import write_weights
 HEAVY = {"keras", "tensorflow", "tensorflow_text", "jax", "numpy", "sklearn", "huggingface_hub"}
 
 
-def command(*arguments, cwd, check: bool = True, **options) -> subprocess.CompletedProcess:
+def started(arguments, cwd) -> dict:
     python_path = os.pathsep.join(filter(None, [str(REPO), os.environ.get("PYTHONPATH")]))
     environment = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
+    return {
+        "args": [sys.executable, "-m", "keras_bert_impl", *map(str, arguments)],
+        "cwd": cwd,
+        "env": {**environment, "PYTHONPATH": python_path},
+    }
+
+
+def command(*arguments, cwd, check: bool = True, **options) -> subprocess.CompletedProcess:
     done = subprocess.run(
-        [sys.executable, "-m", "keras_bert_impl", *map(str, arguments)],
-        cwd=cwd,
-        env={**environment, "PYTHONPATH": python_path},
+        **started(arguments, cwd),
         capture_output=True,
         text=True,
         check=False,
@@ -78,6 +85,22 @@ def test_from_a_file_to_a_served_model(toy, tmp_path):
         json.loads(command("verify", "saved_models/toy", "--json", cwd=tmp_path).stdout)["problems"]
         == []
     )
+
+
+def test_sigterm_in_training_leaves_nothing_and_exits_as_shells_expect(toy, tmp_path):
+    arguments = (
+        *("finetune", "--train", toy.train, "--dev", toy.dev, "--weights", toy.weights),
+        *("--output", "run", "--epochs", 10_000, "--max-length", 32),
+    )
+    with subprocess.Popen(
+        **started(arguments, tmp_path), stderr=subprocess.PIPE, text=True
+    ) as process:
+        lines = iter(process.stderr)
+        shown = [next(line for line in lines if line.startswith("epoch 1:"))]
+        process.send_signal(signal.SIGTERM)
+        shown += lines
+    assert (process.returncode, shown[-1]) == (143, "keras-bert: interrupted\n")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_quickstart(tmp_path):
