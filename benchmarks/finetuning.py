@@ -81,7 +81,7 @@ def our_model(arguments, steps):
 def train_ours(arguments, train, dev):
     model = our_model(arguments, int(train.cardinality()))
     start = time.perf_counter()
-    model.fit(train, shuffle=False, verbose=2)
+    model.fit(train, verbose=2)
     seconds = time.perf_counter() - start
     return seconds, model.evaluate(dev, verbose=0, return_dict=True)["accuracy"]
 

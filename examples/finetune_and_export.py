@@ -38,7 +38,7 @@ def main(train_file: str, dev_file: str, output: str, weights: str = "minilm", e
     model = kb.BertClassifier.from_pretrained(weights, num_classes=len(labels), labels=labels)
     steps = int(train_batches.cardinality()) * epochs
     model.compile(kb.AdamW(kb.WarmupLinearDecay(1e-4, total_steps=steps)))
-    model.fit(train_batches, validation_data=dev_batches, epochs=epochs, shuffle=False, verbose=2)
+    model.fit(train_batches, validation_data=dev_batches, epochs=epochs, verbose=2)
 
     print(export_classifier(model, tokenizer, labels, output, max_length=MAX_LENGTH).path)
 

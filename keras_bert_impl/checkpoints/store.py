@@ -91,8 +91,10 @@ class RunCheckpoint:
                 )
             self.model_name, self.settings = content["model"], content["settings"]
             self.config = BertConfig(**self.settings["config"])
-        except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
-            raise ValueError(f"{file}: not a run of this package: {error!r}") from None
+        except KeyError as error:
+            raise ValueError(f"{file}: not a run of this package: no {error} in it") from None
+        except (json.JSONDecodeError, UnicodeDecodeError, TypeError) as error:
+            raise ValueError(f"{file}: not a run of this package: {error}") from None
         self.weights_file = folder / WEIGHTS_FILE
         if not self.weights_file.is_file():
             raise FileNotFoundError(f"{self.weights_file}: no such file")

@@ -132,7 +132,7 @@ def _train(
         batch_size=2 * settings.batch_size,
         on_event=on_event,
     )
-    model.fit(batches, epochs=settings.epochs, shuffle=False, verbose=0, callbacks=[best])
+    model.fit(batches, epochs=settings.epochs, verbose=0, callbacks=[best])
     best.restore()
     return best
 

@@ -196,6 +196,10 @@ class Trainer(keras.Model):
 
     def fit(self, *args, **kwargs):
         """As `keras.Model.fit`; bad token ids and lengths end in a ValueError."""
+        data = args[0] if args else kwargs.get("x")
+        if isinstance(data, tf.data.Dataset):
+            # Keras shuffles arrays only, and warns where it is left to its default.
+            kwargs.setdefault("shuffle", False)
         with _plain_errors():
             return super().fit(*args, **kwargs)
 

@@ -267,3 +267,8 @@ def test_a_seed_makes_two_runs_equal():
         model = classifier(AdamW(1e-2), config=SHALLOW)
         runs.append(model.fit(X, Y, batch_size=4, epochs=2, verbose=0).history["loss"])
     assert runs[0] == runs[1]
+
+
+def test_fit_on_a_dataset_does_not_warn_of_shuffling(recwarn):
+    tiny().fit(tf.data.Dataset.from_tensors((X, Y)), verbose=0)
+    assert not [warning for warning in recwarn if "shuffle" in str(warning.message)]
