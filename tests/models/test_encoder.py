@@ -276,21 +276,9 @@ def test_bad_symbolic_inputs():
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        (
-            "token_ids",
-            30,
-            r"token_ids must be in \[0, 30\) \(vocab_size\), got values from 0 to 30",
-        ),
-        (
-            "token_ids",
-            -1,
-            r"token_ids must be in \[0, 30\) \(vocab_size\), got values from -1 to 0",
-        ),
-        (
-            "segment_ids",
-            3,
-            r"segment_ids must be in \[0, 3\) \(type_vocab_size\), got values from 0 to 3",
-        ),
+        ("token_ids", 30, r"token_ids .*must be in \[0, 30\), got values from 0 to 30"),
+        ("token_ids", -1, r"token_ids .*must be in \[0, 30\), got values from -1 to 0"),
+        ("segment_ids", 3, r"segment_ids must be in \[0, 3\), got values from 0 to 3"),
     ],
 )
 def test_ids_out_of_range(name, value, message):
