@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 
@@ -33,3 +34,14 @@ def minilm() -> Path:
         return resolve("minilm")
     except FileNotFoundError as error:
         pytest.skip(f"all-MiniLM-L6-v2 cannot be had here: {str(error).splitlines()[0]}")
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before():
+    """Commands set levels and handlers for their process, which tests share."""
+    loggers = [logging.getLogger(name) for name in ("keras_bert_impl", "keras_bert_impl.sources")]
+    before = [(logger.level, list(logger.handlers)) for logger in loggers]
+    yield
+    for logger, (level, handlers) in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+        logger.handlers[:] = handlers

@@ -11,7 +11,7 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-__all__ = ["check_below", "dropout", "gelu", "layer_norm"]
+__all__ = ["check_below", "check_length", "dropout", "gelu", "layer_norm"]
 
 ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 if ON_TENSORFLOW:
@@ -108,7 +108,13 @@ def dropout(x, rate: float, seeds):
     return x * (kept * (1.0 / (1.0 - threshold / 2**bits)))
 
 
-def check_below(values, limit: int, message: str):
+def check_length(length, longest: int):
+    """Returns `length`, int32 scalar, unless it is larger than `longest`; see `check_below`."""
+    message = f"a sequence must have at most {longest} tokens (see max_position_embeddings)"
+    return _check(length, longest + 1, message)
+
+
+def check_below(values, limit: int, what: str):
     """Returns `values` [...] int32 unless one is not in [0, limit): then the step fails.
 
     On TensorFlow only; XLA removes the check from compiled graphs.
@@ -117,6 +123,10 @@ def check_below(values, limit: int, message: str):
         ValueError: in eager mode. In a graph the step ends in an InvalidArgumentError whose
             message holds `CHECK_MARK`.
     """
+    return _check(values, limit, f"{what} must be in [0, {limit})")
+
+
+def _check(values, limit: int, message: str):
     if not ON_TENSORFLOW or not tf.is_tensor(values):
         return values
     lowest = tf.minimum(tf.reduce_min(values), 0)

@@ -61,11 +61,7 @@ class SegmentEmbedding(keras.layers.Layer):
 
     def call(self, segment_ids):
         table = ops.convert_to_tensor(self.embeddings)
-        segment_ids = backend.check_below(
-            segment_ids,
-            self.num_segments,
-            f"segment_ids must be in [0, {self.num_segments}) (type_vocab_size)",
-        )
+        segment_ids = backend.check_below(segment_ids, self.num_segments, "segment_ids")
         return ops.matmul(ops.one_hot(segment_ids, self.num_segments, dtype=table.dtype), table)
 
     def compute_output_shape(self, input_shape):
@@ -123,12 +119,7 @@ class PositionEmbedding(keras.layers.Layer):
             )
         length = ops.shape(inputs)[1]
         if inputs.shape[1] is None:
-            length = backend.check_below(
-                length,
-                self.max_length + 1,
-                f"the sequence must have at most {self.max_length} tokens "
-                "(max_position_embeddings)",
-            )
+            length = backend.check_length(length, self.max_length)
         return table[:length]
 
     def compute_output_shape(self, input_shape):
@@ -215,9 +206,7 @@ class BertEmbeddings(keras.layers.Layer):
         self.norm.build((None, None, self.width))
 
     def call(self, token_ids, segment_ids=None, training=False):
-        token_ids = backend.check_below(
-            token_ids, self.vocab_size, f"token_ids must be in [0, {self.vocab_size}) (vocab_size)"
-        )
+        token_ids = backend.check_below(token_ids, self.vocab_size, "token_ids (see vocab_size)")
         if segment_ids is None:
             segment_ids = ops.zeros_like(token_ids)
         x = self.token(token_ids) + self.segment(segment_ids)  # [B, S, H]

@@ -207,7 +207,7 @@ def test_heads_are_listed_as_unused(tmp_path, caplog):
         "qa_outputs.weight": np.zeros((2, 8), "float32"),
     }
     checkpoint = open_checkpoint(write(tmp_path, {**prefixed(TENSORS), **heads}))
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, logger="keras_bert_impl"):
         report = checkpoint.load_into(BertEncoder(checkpoint.config))
     assert set(report.unused) == set(heads)
     assert set(report.loaded) == set(prefixed(TENSORS))
