@@ -22,6 +22,7 @@ from keras_bert_impl.jobs.inputs import read_examples
 from keras_bert_impl.jobs.settings import FinetuneSettings
 from keras_bert_impl.models import BertClassifier
 from keras_bert_impl.text.tokenizer import BertTokenizer
+from keras_bert_impl.text.tokenizer_files import is_lowercase
 from keras_bert_impl.text.vocab import Vocab
 
 __all__ = [
@@ -134,9 +135,7 @@ def make_tokenizer(settings: FinetuneSettings) -> BertTokenizer:
         raise FileNotFoundError(f"no such vocabulary: {path}")
     vocab = Vocab.load(path)
     if settings.cased is None:
-        # As for Google's folders, which do not say it either.
-        words = (token for token in vocab.tokens if not token.startswith("["))
-        overrides["lowercase"] = not any(word != word.lower() for word in words)
+        overrides["lowercase"] = is_lowercase(vocab)
         kind = "uncased" if overrides["lowercase"] else "cased"
         _logger.warning("%s is taken for %s: --cased or --uncased says it", path, kind)
     return BertTokenizer(vocab, **overrides)

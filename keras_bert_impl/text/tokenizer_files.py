@@ -9,7 +9,7 @@ from typing import Any
 
 from keras_bert_impl.text.vocab import Vocab
 
-__all__ = ["read_tokenizer", "write_tokenizer"]
+__all__ = ["is_lowercase", "read_tokenizer", "write_tokenizer"]
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ def read_tokenizer(folder: Path) -> tuple[Vocab, dict[str, Any]]:
 
     The vocabulary is ``vocab.txt``, else the one in ``tokenizer.json``. Each option is taken from
     ``tokenizer_config.json``, else from ``tokenizer.json``. Google's folders have neither: there
-    the case is told from the vocabulary, an uncased one has no capital letter.
+    the case is told from the vocabulary, see `is_lowercase`.
 
     Raises:
         FileNotFoundError: the folder holds neither ``vocab.txt`` nor ``tokenizer.json``.
@@ -50,7 +50,7 @@ def read_tokenizer(folder: Path) -> tuple[Vocab, dict[str, Any]]:
     if "max_chars_per_word" in config:
         options["max_chars_per_word"] = config["max_chars_per_word"]
     if "lowercase" not in options:
-        options["lowercase"] = not any(_has_capital(token) for token in vocab.tokens)
+        options["lowercase"] = is_lowercase(vocab)
         logger.info("%s does not name the case; lowercase=%s", folder, options["lowercase"])
     return vocab, options
 
@@ -90,5 +90,10 @@ def _vocab_of(tokenizer: dict[str, Any], path: Path) -> Vocab:
     return Vocab(tokens, origin=str(path))
 
 
-def _has_capital(token: str) -> bool:
-    return not token.startswith("[") and any("A" <= char <= "Z" for char in token)
+def is_lowercase(vocab: Vocab) -> bool:
+    """Whether no word of a vocabulary has a capital, for folders that do not name the case.
+
+    Only tokens all of letters count: Google's uncased Chinese vocabulary has ``<S>`` and ``<T>``.
+    """
+    words = (token.removeprefix("##") for token in vocab.tokens)
+    return not any(word.isalpha() and word != word.lower() for word in words)

@@ -71,14 +71,21 @@ def test_tokenizer_config_wins_over_tokenizer_json(folder):
     assert read_tokenizer(folder)[1] == {"lowercase": False, "strip_accents": False}
 
 
-@pytest.mark.parametrize(("word", "lowercase"), [("good", True), ("Good", False)])
+@pytest.mark.parametrize(
+    ("word", "lowercase"), [("good", True), ("Good", False), ("##Ж", False), ("<S>", True)]
+)
 def test_the_case_is_told_from_the_vocabulary_of_googles_folders(folder, word, lowercase):
     (folder / "vocab.txt").write_text("\n".join([*TOKENS, word]), encoding="utf-8")
     assert BertTokenizer.from_pretrained(folder).lowercase is lowercase
 
 
 def test_published_vocabularies_tell_their_case(shared, tmp_path):
-    for name, lowercase in (("uncased", True), ("cased", False), ("multilingual-cased", False)):
+    for name, lowercase in (
+        ("uncased", True),
+        ("chinese", True),
+        ("cased", False),
+        ("multilingual-cased", False),
+    ):
         vocab = shared / "data" / "vocab" / f"bert-base-{name}-vocab.txt"
         (tmp_path / "vocab.txt").write_bytes(vocab.read_bytes())
         assert read_tokenizer(tmp_path)[1] == {"lowercase": lowercase}
