@@ -53,7 +53,7 @@ class HuggingFaceCheckpoint:
         self._files = _tensor_files(folder)
         self.num_classes = None
         if self._classifies_sequences and "classifier.weight" in self._files:
-            self.num_classes = self._shape("classifier.weight")[0]
+            self.num_classes = self._files["classifier.weight"].shape[0]
 
     def load_into(self, model) -> LoadReport:
         """Assigns every weight of a BertEncoder, or of a model with an `encoder`.
@@ -99,7 +99,8 @@ class HuggingFaceCheckpoint:
             return False
         is_head = group[0].name.startswith(HEADS)
         return not is_head or all(
-            r.name in present and self._shape(present[r.name]) == _shape_of(r) for r in group
+            row.name in present and self._files[present[row.name]].shape == _shape_of(row)
+            for row in group
         )
 
     def _match(self, rows, present, initialised) -> LoadReport:
@@ -112,10 +113,15 @@ class HuggingFaceCheckpoint:
             for name in unused
             if not name.startswith((*HEADS, "pooler.")) and name not in BUFFERS
         )
-        shaped = [
-            f"{present[row.name]}: file {self._shape(present[row.name])}, model {_shape_of(row)}"
+        shapes = {
+            present[row.name]: (self._files[present[row.name]].shape, _shape_of(row))
             for row in rows
-            if row.name in present and self._shape(present[row.name]) != _shape_of(row)
+            if row.name in present
+        }
+        shaped = [
+            f"{key}: file {theirs}, model {ours}"
+            for key, (theirs, ours) in shapes.items()
+            if theirs != ours
         ]
         if missing or extra or shaped:
             raise ValueError(
@@ -138,13 +144,8 @@ class HuggingFaceCheckpoint:
         if report.unused:
             _logger.info("not used by this model: %s", ", ".join(report.unused))
 
-    def _shape(self, key: str) -> tuple[int, ...]:
-        file = self._files[key]
-        with _open(file) as tensors:
-            return tuple(tensors.get_slice(key).get_shape())
-
     def _read(self, key: str) -> np.ndarray:
-        with _open(self._files[key]) as tensors:
+        with _open(self._files[key].file) as tensors:
             return np.asarray(tensors.get_tensor(key)).astype("float32")
 
 
@@ -170,8 +171,15 @@ def _open(file: Path):
         raise ValueError(f"{file}: not a readable safetensors file: {error}") from None
 
 
-def _tensor_files(folder: Path) -> dict[str, Path]:
-    """Tensor name -> the file that holds it."""
+class _Place(NamedTuple):
+    """Where a tensor lies, and its shape."""
+
+    file: Path
+    shape: tuple[int, ...]
+
+
+def _tensor_files(folder: Path) -> dict[str, _Place]:
+    """Tensor name -> its place."""
     index = folder / "model.safetensors.index.json"
     names = ["model.safetensors"]
     if not (folder / names[0]).is_file():
@@ -185,7 +193,8 @@ def _tensor_files(folder: Path) -> dict[str, Path]:
         if not file.is_file():
             raise FileNotFoundError(f"{file}: no such file, though {index.name} names it")
         with _open(file) as tensors:
-            files.update(dict.fromkeys(tensors.keys(), file))
+            for key in tensors.keys():  # noqa: SIM118 (not a dict)
+                files[key] = _Place(file, tuple(tensors.get_slice(key).get_shape()))
     return files
 
 
