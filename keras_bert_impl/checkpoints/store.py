@@ -15,7 +15,7 @@ import keras
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.sources import atomic_write
 
-__all__ = ["FORMAT_VERSION", "RunCheckpoint", "save_run"]
+__all__ = ["FORMAT_VERSION", "RunCheckpoint", "check_format_version", "save_run"]
 
 FORMAT_VERSION = 1
 CONFIG_FILE = "keras_bert.json"
@@ -83,12 +83,7 @@ class RunCheckpoint:
         file = folder / CONFIG_FILE
         try:
             content = json.loads(file.read_text("utf-8"))
-            version = content["format_version"]
-            if version != FORMAT_VERSION:
-                raise ValueError(
-                    f"{file}: format_version {version!r} is not known (this version of the "
-                    f"package reads {FORMAT_VERSION}): upgrade keras-bert-impl"
-                )
+            check_format_version(file, content["format_version"], FORMAT_VERSION)
             self.model_name, self.settings = content["model"], content["settings"]
             self.config = BertConfig(**self.settings["config"])
         except KeyError as error:
@@ -137,6 +132,15 @@ class RunCheckpoint:
             model.load_weights(self.weights_file)
         except (ValueError, OSError, KeyError) as error:
             raise ValueError(f"{self.weights_file}: cannot be loaded: {error}") from None
+
+
+def check_format_version(file: Path, found, known: int) -> None:
+    """Raises ValueError unless a record has the format that this package reads."""
+    if found != known:
+        raise ValueError(
+            f"{file}: format_version {found!r} is not known (this version of the package reads "
+            f"{known}): upgrade keras-bert-impl"
+        )
 
 
 def _same_shape(ours: dict, theirs: dict) -> bool:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_bert_impl import checkpoints, sources
+from keras_bert_impl.checkpoints.store import check_format_version
 from keras_bert_impl.data.batches import as_one_batch, length_sorted_batches
 from keras_bert_impl.data.columns import Columns
 from keras_bert_impl.data.encoding import EncodedTexts, check_length, encode_texts
@@ -158,9 +159,5 @@ def _read_run_file(file: Path) -> dict:
         version = content["format_version"]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{file}: not written by this package: {error!r}") from None
-    if version != FORMAT_VERSION:
-        raise ValueError(
-            f"{file}: format_version {version!r} is not known (this version of the package reads "
-            f"{FORMAT_VERSION}): upgrade keras-bert-impl"
-        )
+    check_format_version(file, version, FORMAT_VERSION)
     return content
