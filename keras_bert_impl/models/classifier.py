@@ -143,7 +143,7 @@ class BertClassifier(Trainer):
             **kwargs: `dropout`, `labels`, and what `keras.Model` takes.
 
         Raises:
-            FileNotFoundError, ValueError: as `keras_bert_impl.checkpoints.load`.
+            FileNotFoundError, ValueError: as `checkpoints.open_checkpoint` and its `load_into`.
         """
         from keras_bert_impl import checkpoints
 

@@ -174,7 +174,7 @@ class BertEncoder(Trainer):
         """An encoder with the weights of a folder, `hf:ORG/NAME` or `minilm`.
 
         Raises:
-            FileNotFoundError, ValueError: as `keras_bert_impl.checkpoints.load`.
+            FileNotFoundError, ValueError: as `checkpoints.open_checkpoint` and its `load_into`.
         """
         from keras_bert_impl import checkpoints
 
