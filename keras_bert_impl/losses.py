@@ -6,6 +6,7 @@ positions have weight 0; Google's `run_pretraining.py` divides by the sum of the
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 import keras
@@ -56,9 +57,25 @@ class WeightedMean(keras.losses.Loss):
         super().__init__(name=name, reduction="mean_with_sample_weight")
         self.loss = loss
         self.total = total
+        self._share = None
+
+    @contextlib.contextmanager
+    def scaled(self, share):
+        """Within the block: the mean of this call's rows alone, times `share`, a scalar.
+
+        With the share of the global weight that the rows have, the sum over all parts of a batch
+        is the mean over the batch.
+        """
+        self._share = share
+        try:
+            yield
+        finally:
+            self._share = None
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         weighted_loss, weights = weighted_sums(self, y_true, y_pred, sample_weight)
+        if self._share is not None:
+            return ops.divide_no_nan(weighted_loss, weights) * self._share
         if self.total is not None:
             weights = self.total(weights)
         return ops.divide_no_nan(weighted_loss, weights)

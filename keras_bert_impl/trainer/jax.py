@@ -20,8 +20,17 @@ class Trainer(keras.Model):
     whole gradient, and sums run over the global batch.
     """
 
-    def compile(self, optimizer="rmsprop", loss=None, **kwargs):
-        """As `keras.Model.compile`."""
+    def compile(self, optimizer="rmsprop", loss=None, *, micro_batches: int = 1, **kwargs):
+        """As `keras.Model.compile`.
+
+        Raises:
+            ValueError: `micro_batches` is not 1, which is for the TensorFlow backend.
+        """
+        if micro_batches != 1:
+            raise ValueError(
+                f"micro_batches={micro_batches} is for the TensorFlow backend: on JAX give the "
+                "optimizer gradient_accumulation_steps"
+            )
         super().compile(optimizer=optimizer, loss=as_weighted_mean(loss), **kwargs)
 
     def compile_from_config(self, config):

@@ -15,7 +15,7 @@ import re
 import keras
 import tensorflow as tf
 
-from keras_bert_impl.losses import as_weighted_mean
+from keras_bert_impl.losses import WeightedMean, as_weighted_mean
 
 __all__ = ["PRIVATE_KERAS_NAMES", "ClipAfterReduction", "Trainer", "sum_over_replicas"]
 
@@ -72,23 +72,64 @@ def _dense(gradient):
     return None if gradient is None else tf.convert_to_tensor(gradient)
 
 
+def _add(one, other):
+    return other if one is None else one if other is None else one + other
+
+
+def _part(value, part: int, parts: int):
+    """Rows of one of the parts of a batch; of equal size where the batch size is static."""
+    if value is None:
+        return None
+    rows = value.shape[0]
+    if rows is not None and rows % parts:
+        raise ValueError(f"{rows} rows a replica cannot be cut into micro_batches={parts}")
+    rows = tf.shape(value)[0] if rows is None else rows
+    return tf.identity(value[rows * part // parts : rows * (part + 1) // parts])
+
+
+def _shares(losses, sample_weight, rows, parts: int) -> list[tuple]:
+    """For each loss the share, float32 [parts], of the global weight that each part has here."""
+    shares = []
+    for path, loss in keras.tree.flatten_with_path(losses):
+        if not isinstance(loss, WeightedMean):
+            continue
+        weight = sample_weight
+        for key in path if keras.tree.is_nested(sample_weight) else ():
+            weight = weight[key]
+        weight = tf.ones(rows) if weight is None else tf.cast(weight, "float32")
+        here = tf.stack([tf.reduce_sum(_part(weight, part, parts)) for part in range(parts)])
+        shares.append((loss, tf.math.divide_no_nan(here, sum_over_replicas(tf.reduce_sum(here)))))
+    return shares
+
+
 class Trainer(keras.Model):
     """A `keras.Model` whose `fit` gives the same weights on one device and on many.
 
     * losses are weighted means, sum(w * loss) / sum(w), over the global batch;
     * gradients of embeddings are summed per token before the optimizer sees them;
+    * `micro_batches` accumulates the gradient of a batch that does not fit into memory;
     * `steps_per_execution` and several machines work.
 
     With `keras_bert_impl.AdamW`, clipping acts on the gradient of the global batch. A stock
     Keras optimizer works too; what it lacks is logged by `compile`.
     """
 
-    def compile(self, optimizer="rmsprop", loss=None, **kwargs):
+    def compile(self, optimizer="rmsprop", loss=None, *, micro_batches: int = 1, **kwargs):
         """As `keras.Model.compile`.
 
+        Args:
+            optimizer, loss: as in Keras.
+            micro_batches: parts that each replica cuts its share of a batch into, one after the
+                other, for one step of the optimizer. The step is that of the whole batch, with
+                the activations of one part in memory.
+            **kwargs: as in Keras.
+
         Raises:
-            ValueError: `jit_compile=True` under a strategy with several replicas.
+            ValueError: `jit_compile=True` under a strategy with several replicas, or
+                `micro_batches` less than 1.
         """
+        if micro_batches < 1:
+            raise ValueError(f"micro_batches must be at least 1, got {micro_batches}")
         if kwargs.get("jit_compile") is True and self.distribute_strategy.num_replicas_in_sync > 1:
             raise ValueError(
                 "jit_compile=True does not work under a strategy with several replicas (XLA "
@@ -96,8 +137,13 @@ class Trainer(keras.Model):
             )
         loss = as_weighted_mean(loss, total=sum_over_replicas)
         super().compile(optimizer=optimizer, loss=loss, **kwargs)
+        self.micro_batches = micro_batches
         for gap in optimizer_gaps(self.optimizer, self.distribute_strategy):
             _logger.warning("%s: %s", type(self.optimizer).__name__, gap)
+
+    def get_compile_config(self):
+        config = super().get_compile_config()
+        return config and {**config, "micro_batches": self.micro_batches}
 
     def compile_from_config(self, config):
         """Compiles as the model in the file was, with an optimizer ready for its state."""
@@ -106,15 +152,48 @@ class Trainer(keras.Model):
 
     def train_step(self, data):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+        if self.micro_batches > 1:
+            return self._accumulating_step(x, y, sample_weight)
+        loss, y_pred, gradients = self._differentiate(x, y, sample_weight)
+        self.optimizer.apply(gradients, self.trainable_weights)
+        self._track_loss(x, loss, sample_weight)
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def _differentiate(self, x, y, sample_weight, parts=1):
+        """Loss and predictions of a batch, and the dense gradients."""
         with tf.GradientTape() as tape:
             y_pred = self(x, training=True)
             loss = self._compute_loss(x, y, y_pred, sample_weight, training=True)
+            if parts > 1 and self.losses:
+                loss -= (1 - 1 / parts) * self._aggregate_additional_loss(tf.add_n(self.losses))
             scaled_loss = self.optimizer.scale_loss(loss)
-        weights = self.trainable_weights
-        gradients = tape.gradient(scaled_loss, weights)
-        self.optimizer.apply([_dense(g) for g in gradients], weights)
-        self._track_loss(x, loss, sample_weight)
-        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+        gradients = tape.gradient(scaled_loss, self.trainable_weights)
+        return loss, y_pred, [_dense(gradient) for gradient in gradients]
+
+    def _accumulating_step(self, x, y, sample_weight):
+        """As `train_step`, of the parts of the batch one after the other."""
+        parts = self.micro_batches
+        rows = tf.shape(keras.tree.flatten(x)[0])[0]
+        shares = _shares(self.loss, sample_weight, rows, parts)
+        total, sums = 0.0, []
+        for part in range(parts):
+            # Without the dependency all parts may be in memory at once.
+            with tf.control_dependencies([g for g in sums if g is not None]):
+                data = keras.tree.map_structure(
+                    lambda value, part=part: _part(value, part, parts), (x, y, sample_weight)
+                )
+            with contextlib.ExitStack() as stack:
+                for loss, share in shares:
+                    stack.enter_context(loss.scaled(share[part]))
+                loss, y_pred, gradients = self._differentiate(*data, parts=parts)
+            self.compute_metrics(data[0], data[1], y_pred, sample_weight=data[2])
+            total += loss
+            sums = (
+                [_add(*pair) for pair in zip(sums, gradients, strict=True)] if part else gradients
+            )
+        self.optimizer.apply(sums, self.trainable_weights)
+        self._track_loss(x, total, sample_weight)
+        return self.get_metrics_result()
 
     def test_step(self, data):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)

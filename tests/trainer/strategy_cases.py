@@ -65,7 +65,7 @@ class Tiny(Trainer):
         return self.head(keras.ops.mean(self.table(inputs["token_ids"]), axis=1))
 
 
-def train(strategy, make, steps_per_execution) -> dict:
+def train(strategy, make, steps_per_execution, micro_batches=1) -> dict:
     with strategy.scope():
         keras.utils.set_random_seed(1)
         model = make()
@@ -74,6 +74,7 @@ def train(strategy, make, steps_per_execution) -> dict:
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             weighted_metrics=["accuracy"],
             steps_per_execution=steps_per_execution,
+            micro_batches=micro_batches,
         )
     history = model.fit(data(), epochs=2, shuffle=False, verbose=0).history
     result = {
@@ -119,6 +120,7 @@ def main() -> None:
         for replicas, strategy in ((1, one), (2, two))
         for steps in runs
     }
+    result["Tiny, 2 replicas, 2 micro-batches"] = train(two, Tiny, 4, micro_batches=2)
     result |= {"masks": replica_masks(two), "refusal": refusal(two)}
     json.dump(result, sys.stdout)
 
