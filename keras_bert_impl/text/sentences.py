@@ -4,16 +4,16 @@ A sentence ends at
 
 1. ``. ! ?``, a run of them, or ``… । ؟ ۔``, with the quotes and brackets that close after it, where
    white space follows and then no lower-case letter (it may open with quotes or brackets);
-2. ``。 ！ ？ ｡``, with what closes after it, also without white space; but not before ``， 、 ： ）``
-   and the like, which go on with the sentence.
+2. ``。 ！ ？ ｡``, with what closes after it, also without white space; but not before what goes on with
+   the sentence: ``， 、 ： ）``.
 3. In Chinese also ``； …`` (``……``) in the same way, and ``! ?`` behind a Chinese character.
 
 It does not end at a full stop (rule 1) behind
 
 4. titles and words that never end a sentence (Mr., Dr., Gen., St., vs., e.g., i.e., cf., Fig.), nor
    behind such as count (No., p., pp., Vol., Sec., Art.) where a digit or numeral follows;
-5. initials (J. R. R. Tolkien), dotted acronyms (U.S., Ph.D., a.m.) and words that may end one (etc.,
-   Inc., Jr., Co., months), unless the next word is one that starts sentences (The, He, In ...);
+5. initials (J. R. R. Tolkien), dotted acronyms (U.S., Ph.D., a.m.) and words that may end one
+   (etc., Inc., Jr., Co., months), unless the next word is one that starts sentences (The, He, In ...);
 6. the number, letter or numeral of a list at the start (1. Introduction);
 
 nor at ``?"`` and ``!"`` where a name and a verb of speech follow ("Who?" Mary asked).
@@ -58,23 +58,28 @@ _SAMPLE = 2000
 _LONGEST_ABBREVIATION = 12
 _CHINESE_SHARE = 0.2
 
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # An entry with a capital stands for that form only: "Mar." may be a month, "mar." is a word.
-_NEVER = frozenset(
+_NEVER = _words(
     """Mr Mrs Ms Mx Dr Prof Messrs Mmes Mme Mlle Gen Col Lt Maj Capt Cmdr Cdr Cpl Sgt Adm Gov Sen
     Rep Rev Hon Pres Supt Insp Fr Br Archbp Msgr Amb Atty Ste vs v cf eg ie viz approx ca esp incl
-    resp Fig Figs Eq Eqs fig figs eq eqs e.g i.e""".split()
+    resp Fig Figs Eq Eqs fig figs eq eqs e.g i.e"""
 )
-_COUNTING = frozenset(
+_COUNTING = _words(
     """no nos p pp vol vols ch chap sec sect art arts pt par para paras pl nr ex bk bks app ver n
-    op cl pg ed n° nº""".split()
+    op cl pg ed n° nº"""
 )
-_PERHAPS = frozenset(
+_PERHAPS = _words(
     """etc al inc ltd co corp bros jr sr esq dept univ assn dist est gmbh plc llc ave blvd rd hwy
     st mt ft c b d r fl ph.d cit ibid Jan Feb Mar Apr Jun Jul Aug Sep Sept Oct Nov Dec Mon Tue Tues
     Wed Thu Thur Thurs Fri Ariz Calif Colo Conn Fla Ga Ill Ind Kan Ky La Mass Md Mich Minn Mo Mont
-    Nev Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo Ont Que""".split()
+    Nev Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo Ont Que"""
 )
-_STARTERS = frozenset(
+_STARTERS = _words(
     """a an the this that these those it its he his she her they their there we our you your i my
     in on at by for from with as of to if when while where after before since during under over
     although though because however but and or so yet then thus therefore hence also moreover
@@ -82,7 +87,7 @@ _STARTERS = frozenset(
     few all both each every another other such one no not nor neither either once until
     despite according today now here only even following between among through unlike like is was
     are were did does has had have can could would should it's he's she's that's there's what's i'm
-    don't let's""".split()
+    don't let's"""
 )
 _NEXT_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _NUMERAL = re.compile(r"\d|[IVXLC]+\b")
@@ -140,7 +145,7 @@ def split_sentences(text: str, *, language: str = "auto") -> list[str]:
     sentences = []
     start = 0
     for match in _CANDIDATES[language].finditer(text):
-        stop, closing, space, _ = match.groups()
+        stop, space = match["stop"], match["space"]
         end = match.start("opening")
         if end == len(text):
             break
