@@ -12,7 +12,7 @@ from collections.abc import Callable
 import keras
 from keras import ops
 
-__all__ = ["WeightedMean", "as_weighted_mean", "weighted_sums"]
+__all__ = ["WeightedMean", "as_weighted_mean", "track_outputs", "weighted_sums"]
 
 
 def as_weighted_mean(loss, total: Callable | None = None):
@@ -57,6 +57,7 @@ class WeightedMean(keras.losses.Loss):
         super().__init__(name=name, reduction="mean_with_sample_weight")
         self.loss = loss
         self.total = total
+        self.tracker = None
         self._share = None
 
     @contextlib.contextmanager
@@ -74,6 +75,9 @@ class WeightedMean(keras.losses.Loss):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         weighted_loss, weights = weighted_sums(self, y_true, y_pred, sample_weight)
+        if self.tracker is not None:
+            mean = ops.divide_no_nan(weighted_loss, weights)
+            self.tracker.update_state(ops.stop_gradient(mean), sample_weight=weights)
         if self._share is not None:
             return ops.divide_no_nan(weighted_loss, weights) * self._share
         if self.total is not None:
@@ -91,6 +95,22 @@ class WeightedMean(keras.losses.Loss):
     @classmethod
     def from_config(cls, config):
         return cls(keras.saving.deserialize_keras_object(config["loss"]), name=config["name"])
+
+
+def track_outputs(losses) -> None:
+    """Gives each weighted mean in a dict of losses a `tracker`, the metric `{name}_loss`.
+
+    It is sum(w * loss) / sum(w) over all batches since its reset. Nothing is done unless
+    `losses` is a flat dict of weighted means: only then is their sum the whole loss.
+
+    Args:
+        losses: what `as_weighted_mean` returned.
+    """
+    given = losses if isinstance(losses, dict) else {}
+    given = {name: loss for name, loss in given.items() if loss is not None}
+    if all(isinstance(loss, WeightedMean) for loss in given.values()):
+        for name, loss in given.items():
+            loss.tracker = keras.metrics.Mean(name=f"{name}_loss")
 
 
 def _match_ranks(y_true, y_pred):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import keras
 
 from keras_bert_impl.losses import as_weighted_mean
+from keras_bert_impl.trainer.outputs import OutputLosses
 
 __all__ = ["ClipAfterReduction", "Trainer"]
 
@@ -13,7 +14,7 @@ class ClipAfterReduction:
     """Mix-in before a Keras optimizer; on JAX, Keras clips the gradient of the global batch."""
 
 
-class Trainer(keras.Model):
+class Trainer(OutputLosses, keras.Model):
     """A `keras.Model` whose losses are weighted means over the global batch.
 
     Keras' JAX step is right as it is on many devices: gradients are dense, clipping sees the
@@ -32,6 +33,13 @@ class Trainer(keras.Model):
                 "optimizer gradient_accumulation_steps"
             )
         super().compile(optimizer=optimizer, loss=as_weighted_mean(loss), **kwargs)
+        self._track_outputs(kwargs.get("loss_weights"))
+
+    def get_metrics_result(self):
+        results = super().get_metrics_result()
+        if self._output_weights and not self.losses:
+            results["loss"] = self._sum_of_outputs(results)
+        return results
 
     def compile_from_config(self, config):
         """Compiles as the model in the file was, with an optimizer ready for its state."""

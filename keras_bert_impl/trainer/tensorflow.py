@@ -16,6 +16,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert_impl.losses import WeightedMean, as_weighted_mean
+from keras_bert_impl.trainer.outputs import OutputLosses
 
 __all__ = ["PRIVATE_KERAS_NAMES", "ClipAfterReduction", "Trainer", "sum_over_replicas"]
 
@@ -102,10 +103,11 @@ def _shares(losses, sample_weight, rows, parts: int) -> list[tuple]:
     return shares
 
 
-class Trainer(keras.Model):
+class Trainer(OutputLosses, keras.Model):
     """A `keras.Model` whose `fit` gives the same weights on one device and on many.
 
     * losses are weighted means, sum(w * loss) / sum(w), over the global batch;
+    * with a dict of losses, the log holds each as `{name}_loss`, exact over the epoch;
     * gradients of embeddings are summed per token before the optimizer sees them;
     * `micro_batches` accumulates the gradient of a batch that does not fit into memory;
     * `steps_per_execution` and several machines work.
@@ -137,6 +139,8 @@ class Trainer(keras.Model):
             )
         loss = as_weighted_mean(loss, total=sum_over_replicas)
         super().compile(optimizer=optimizer, loss=loss, **kwargs)
+        with self.distribute_strategy.scope():
+            self._track_outputs(kwargs.get("loss_weights"))
         self.micro_batches = micro_batches
         for gap in optimizer_gaps(self.optimizer, self.distribute_strategy):
             _logger.warning("%s: %s", type(self.optimizer).__name__, gap)
@@ -160,7 +164,7 @@ class Trainer(keras.Model):
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def _differentiate(self, x, y, sample_weight, parts=1):
-        """Loss and predictions of a batch, and the dense gradients."""
+        """Loss (what of it no output tracks), predictions of a batch, and dense gradients."""
         with tf.GradientTape() as tape:
             y_pred = self(x, training=True)
             loss = self._compute_loss(x, y, y_pred, sample_weight, training=True)
@@ -168,7 +172,7 @@ class Trainer(keras.Model):
                 loss -= (1 - 1 / parts) * self._aggregate_additional_loss(tf.add_n(self.losses))
             scaled_loss = self.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled_loss, self.trainable_weights)
-        return loss, y_pred, [_dense(gradient) for gradient in gradients]
+        return self._untracked(loss, parts), y_pred, [_dense(gradient) for gradient in gradients]
 
     def _accumulating_step(self, x, y, sample_weight):
         """As `train_step`, of the parts of the batch one after the other."""
@@ -199,8 +203,22 @@ class Trainer(keras.Model):
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         y_pred = self(x, training=False)
         loss = self._compute_loss(x, y, y_pred, sample_weight, training=False)
-        self._track_loss(x, loss, sample_weight)
+        self._track_loss(x, self._untracked(loss), sample_weight)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def _untracked(self, loss, parts=1):
+        """The part of a loss that the metrics of the outputs do not hold: regularisation."""
+        if not self._output_weights:
+            return loss
+        if not self.losses:
+            return tf.zeros(())
+        return self._aggregate_additional_loss(tf.add_n(self.losses)) / parts
+
+    def get_metrics_result(self):
+        results = super().get_metrics_result()
+        if self._output_weights:
+            results["loss"] += self._sum_of_outputs(results)
+        return results
 
     def _track_loss(self, x, loss, sample_weight):
         """Counts the global mean by what it is a mean over, so that epochs are exact means.
