@@ -15,6 +15,7 @@ _MODULES = {
     "BertClassifier": "models",
     "BertConfig": "config",
     "BertEncoder": "models",
+    "BertPretrainer": "models",
     "BertTokenizer": "text.tokenizer",
     "Vocab": "text.vocab",
     "WarmupLinearDecay": "training",
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from keras_bert_impl.jobs import load as load
     from keras_bert_impl.models import BertClassifier as BertClassifier
     from keras_bert_impl.models import BertEncoder as BertEncoder
+    from keras_bert_impl.models import BertPretrainer as BertPretrainer
     from keras_bert_impl.text.tokenizer import BertTokenizer as BertTokenizer
     from keras_bert_impl.text.vocab import Vocab as Vocab
     from keras_bert_impl.training import AdamW as AdamW

@@ -50,18 +50,26 @@ LAYERS = {
     "Dropout": Case(lambda **kw: layers.Dropout(0.3, **kw), (HIDDEN,)),
     "EncoderBlock": Case(lambda **kw: layers.EncoderBlock(2, 12, **kw), (HIDDEN, BIAS)),
     "LayerNorm": Case(layers.LayerNorm, (HIDDEN,)),
+    "MaskedLMHead": Case(
+        lambda **kw: layers.MaskedLMHead(30, **kw), (vectors(6, 8), vectors(30, 8))
+    ),
     "Pooler": Case(lambda **kw: layers.Pooler(0.1, **kw), (HIDDEN,)),
     "PositionEmbedding": Case(lambda **kw: layers.PositionEmbedding(5, 8, **kw), (TOKEN_IDS,)),
     "SegmentEmbedding": Case(lambda **kw: layers.SegmentEmbedding(3, 8, **kw), (SEGMENT_IDS,)),
     "SelfAttention": Case(lambda **kw: layers.SelfAttention(2, **kw), (HIDDEN, BIAS)),
 }
 PRE_NORM = CONFIG.replace(norm_position="pre", position_embedding_type="sinusoidal")
+MASKED = {**BATCH, "masked_positions": np.array([[1, 2], [4, 0], [0, 0]], "int32")}
 MODELS = {
     "BertEncoder": Case(lambda **kw: models.BertEncoder(CONFIG, **kw), (BATCH,)),
     "BertEncoder, pre": Case(lambda **kw: models.BertEncoder(PRE_NORM, **kw), (BATCH,)),
     "BertClassifier": Case(
         lambda **kw: models.BertClassifier(CONFIG, 3, dropout=0.2, labels=["a", "b", "c"], **kw),
         (BATCH,),
+    ),
+    "BertPretrainer": Case(lambda **kw: models.BertPretrainer(CONFIG, **kw), (MASKED,)),
+    "BertPretrainer, masked LM alone": Case(
+        lambda **kw: models.BertPretrainer(CONFIG, next_sentence=False, **kw), (BATCH,)
     ),
 }
 

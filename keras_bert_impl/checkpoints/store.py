@@ -94,6 +94,7 @@ class RunCheckpoint:
         if not self.weights_file.is_file():
             raise FileNotFoundError(f"{self.weights_file}: no such file")
         self.num_classes = self.settings.get("num_classes")
+        self.next_sentence = self.settings.get("next_sentence", True)
         self.labels = self._read_labels()
 
     def _read_labels(self) -> tuple[str, ...] | None:

@@ -8,7 +8,7 @@ from keras_bert_impl.layers.embeddings import (
     SegmentEmbedding,
     sinusoidal_table,
 )
-from keras_bert_impl.layers.heads import ClassificationHead, Pooler
+from keras_bert_impl.layers.heads import ClassificationHead, MaskedLMHead, Pooler
 from keras_bert_impl.layers.normalization import LayerNorm
 from keras_bert_impl.layers.transformer import EncoderBlock, activate
 
@@ -18,6 +18,7 @@ __all__ = [
     "Dropout",
     "EncoderBlock",
     "LayerNorm",
+    "MaskedLMHead",
     "Pooler",
     "PositionEmbedding",
     "SegmentEmbedding",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-__all__ = ["check_below", "check_length", "dropout", "gelu", "layer_norm"]
+__all__ = ["check_below", "check_length", "dropout", "gelu", "layer_norm", "rows_at"]
 
 ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 if ON_TENSORFLOW:
@@ -106,6 +106,22 @@ def dropout(x, rate: float, seeds):
     words = _random_words(tf.shape(x), bits, _seed_of_replica(seeds))
     kept = tf.cast(words >= tf.constant(threshold, words.dtype), x.dtype)
     return x * (kept * (1.0 / (1.0 - threshold / 2**bits)))
+
+
+def rows_at(x, positions):
+    """The vectors at `positions` of each row, one below the other.
+
+    Shapes: x float [B, S, H], positions int32 [B, P] -> float [B * P, H]; static where they are.
+
+    Raises:
+        ValueError: a position is not in [0, S); as `check_below`.
+    """
+    batch, length = ops.shape(x)[:2]
+    message = "masked_positions must be less than the number of tokens in a row"
+    positions = _check(ops.cast(positions, "int32"), length, message)
+    starts = ops.expand_dims(ops.arange(batch, dtype="int32") * length, 1)
+    rows = ops.reshape(x, (-1, x.shape[-1]))
+    return ops.take(rows, ops.reshape(positions + starts, (-1,)), axis=0)
 
 
 def check_length(length, longest: int):

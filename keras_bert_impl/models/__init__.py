@@ -2,5 +2,6 @@
 
 from keras_bert_impl.models.classifier import BertClassifier
 from keras_bert_impl.models.encoder import BertEncoder
+from keras_bert_impl.models.pretraining import BertPretrainer
 
-__all__ = ["BertClassifier", "BertEncoder"]
+__all__ = ["BertClassifier", "BertEncoder", "BertPretrainer"]
