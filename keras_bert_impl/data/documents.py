@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import tensorflow as tf
 
-__all__ = ["TokenizedDocuments", "tokenize_documents"]
+from keras_bert_impl.text.words import continues_chinese_word
+
+__all__ = ["TokenizedDocuments", "starts_of", "tokenize_documents"]
 
 _SENTENCES_AT_ONCE = 4096
 
@@ -47,7 +48,7 @@ def tokenize_documents(
 
     Args:
         tokenizer: a `BertTokenizer`.
-        documents: sentences as str or UTF-8 bytes.
+        documents: sentences as str.
         chinese_words: let `continues` join Chinese characters of a word, found by jieba.
 
     Raises:
@@ -55,32 +56,33 @@ def tokenize_documents(
     """
     sentences = [sentence for document in documents for sentence in document]
     counts = np.array([len(document) for document in documents], np.int64)
-    ids, lengths = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
-    for start in range(0, len(sentences), _SENTENCES_AT_ONCE):
-        pieces = tokenizer.tokenize(sentences[start : start + _SENTENCES_AT_ONCE]).ids
-        ids.append(pieces.flat_values.numpy())
-        lengths.append(pieces.row_lengths().numpy())
-    token_ids = np.concatenate(ids)
-    return _assemble(tokenizer, token_ids, np.concatenate(lengths), counts)
-
-
-def _assemble(tokenizer, token_ids, lengths, counts) -> TokenizedDocuments:
     continuations = np.array([token.startswith("##") for token in tokenizer.vocab.tokens])
-    kept = lengths > 0
+    ids, continues, lengths = [np.zeros(0, np.int32)], [np.zeros(0, bool)], [counts[:0]]
+    for start in range(0, len(sentences), _SENTENCES_AT_ONCE):
+        texts = sentences[start : start + _SENTENCES_AT_ONCE]
+        tokens = tokenizer.tokenize(texts)
+        ids.append(tokens.ids.flat_values.numpy())
+        lengths.append(tokens.ids.row_lengths().numpy())
+        continues.append(continuations[ids[-1]])
+        if chinese_words:
+            continues[-1] |= continues_chinese_word(texts, tokens)
+    every = np.concatenate(lengths)
+    kept = every > 0
     document_of = np.repeat(np.arange(len(counts)), counts)
-    counts_kept = np.bincount(document_of[kept], minlength=len(counts))
-    counts_kept = counts_kept[counts_kept > 0]
+    kept_counts = np.bincount(document_of[kept], minlength=len(counts))
+    kept_counts = kept_counts[kept_counts > 0]
     return TokenizedDocuments(
-        token_ids,
-        continuations[token_ids],
-        _starts(lengths[kept]),
-        _starts(counts_kept),
-        dropped_sentences=int(len(lengths) - np.count_nonzero(kept)),
-        dropped_documents=len(counts) - len(counts_kept),
+        np.concatenate(ids),
+        np.concatenate(continues),
+        starts_of(every[kept]),
+        starts_of(kept_counts),
+        dropped_sentences=int(len(every) - np.count_nonzero(kept)),
+        dropped_documents=len(counts) - len(kept_counts),
     )
 
 
-def _starts(lengths: np.ndarray) -> np.ndarray:
+def starts_of(lengths: np.ndarray) -> np.ndarray:
+    """Where items of these lengths start when they lie one behind the other, and the end."""
     starts = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts

@@ -12,10 +12,11 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
-from keras_bert_impl.data.documents import TokenizedDocuments, tokenize_documents
+from keras_bert_impl.data.documents import TokenizedDocuments, starts_of, tokenize_documents
 
 __all__ = [
     "SENTENCE_TASKS",
@@ -177,7 +178,7 @@ def _lay_out_ordered(
     tokens = documents.sentence_starts.tolist()
     edges = documents.document_starts.tolist()
     rows = []
-    for begin, stop in zip(edges, edges[1:], strict=False):
+    for begin, stop in pairwise(edges):
         sentence = begin
         target = _target(draws, longest, short_seq_prob)
         while sentence < stop and stop - begin > 1:
@@ -201,7 +202,7 @@ def _lay_out_segments(
     tokens = documents.sentence_starts.tolist()
     edges = documents.document_starts.tolist()
     rows = []
-    for begin, stop in zip(edges, edges[1:], strict=False):
+    for begin, stop in pairwise(edges):
         target = _target(draws, longest, short_seq_prob)
         start, sentence = tokens[begin], begin
         while sentence < stop:
@@ -246,8 +247,7 @@ def _gather(
     """Copies the tokens of the segments (int64 [N, 2] each) between special tokens."""
     segments = [segment.reshape(-1, 2) for segment in segments]
     lengths = [segment[:, 1] - segment[:, 0] for segment in segments]
-    starts = np.zeros(len(lengths[0]) + 1, np.int64)
-    np.cumsum(sum(lengths) + 1 + len(segments), out=starts[1:])
+    starts = starts_of(sum(lengths) + 1 + len(segments))
     token_ids = np.full(starts[-1], sep_id, np.int32)
     token_ids[starts[:-1]] = cls_id
     continues = np.zeros(len(token_ids), bool)

@@ -55,7 +55,8 @@ class Masking:
         shares = (self.mask_share, self.random_share)
         if min(shares) < 0 or sum(shares) > 1 + 1e-9:
             raise ValueError(
-                f"mask_share and random_share must be at least 0 and at most 1 together, got {shares}"
+                "mask_share and random_share must be at least 0 and together at most 1, got "
+                f"{self.mask_share} and {self.random_share}"
             )
 
     @property
