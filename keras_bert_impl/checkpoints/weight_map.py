@@ -1,4 +1,4 @@
-"""Which variable of our encoder is which tensor of a foreign file.
+"""Which variable of our models is which tensor of a foreign file.
 
 One table, read in either direction: foreign name, the variable of ours, and whether the matrix
 is transposed (PyTorch keeps a Linear's weight as [out, in], Keras a Dense's kernel as [in, out]).
@@ -6,9 +6,16 @@ is transposed (PyTorch keeps a Linear's weight as [out, in], Keras a Dense's ker
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-__all__ = ["WeightRow", "classifier_rows", "encoder_rows", "pooler_rows"]
+__all__ = ["HEADS", "TIED", "Head", "WeightRow", "encoder_rows", "pooler_rows"]
+
+# Second names of one weight: a file has either or both.
+TIED = {
+    "cls.predictions.decoder.weight": "embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+}
 
 
 class WeightRow(NamedTuple):
@@ -52,11 +59,6 @@ def pooler_rows(encoder) -> list[WeightRow]:
     return _dense("pooler.dense", encoder.pooler.dense)
 
 
-def classifier_rows(head) -> list[WeightRow]:
-    """The rows of `BertForSequenceClassification`'s head."""
-    return _dense("classifier", head.dense)
-
-
 def _dense(name: str, layer) -> list[WeightRow]:
     return [
         WeightRow(f"{name}.weight", layer.kernel, transpose=True),
@@ -66,3 +68,46 @@ def _dense(name: str, layer) -> list[WeightRow]:
 
 def _norm(name: str, layer) -> list[WeightRow]:
     return [WeightRow(f"{name}.weight", layer.gamma), WeightRow(f"{name}.bias", layer.beta)]
+
+
+class Head(NamedTuple):
+    """What one of our model classes has beyond the encoder.
+
+    Args:
+        architectures: the classes of the family that have the same head.
+        rows: model -> groups of rows; a file has all of a group or nothing of it.
+    """
+
+    architectures: tuple[str, ...]
+    rows: Callable
+
+
+def _pretraining_rows(model) -> list[list[WeightRow]]:
+    head = model.masked_lm_head
+    groups = [
+        [
+            *_dense("cls.predictions.transform.dense", head.dense),
+            *_norm("cls.predictions.transform.LayerNorm", head.norm),
+            WeightRow("cls.predictions.bias", head.bias),
+        ]
+    ]
+    if model.next_sentence_head is not None:
+        groups.append(_dense("cls.seq_relationship", model.next_sentence_head.dense))
+    return groups
+
+
+def _output_rows(name: str) -> Callable:
+    return lambda model: [_dense(name, model.head.dense)]
+
+
+# Our class -> its head.
+HEADS = {
+    "BertClassifier": Head(("BertForSequenceClassification",), _output_rows("classifier")),
+    "BertMultipleChoice": Head(("BertForMultipleChoice",), _output_rows("classifier")),
+    "BertPretrainer": Head(
+        ("BertForPreTraining", "BertForMaskedLM", "BertForNextSentencePrediction"),
+        _pretraining_rows,
+    ),
+    "BertSpanPredictor": Head(("BertForQuestionAnswering",), _output_rows("qa_outputs")),
+    "BertTokenClassifier": Head(("BertForTokenClassification",), _output_rows("classifier")),
+}

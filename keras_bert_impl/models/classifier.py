@@ -149,7 +149,7 @@ class BertClassifier(Trainer):
 
         checkpoint = checkpoints.open_checkpoint(source)
         labels = checkpoint.labels
-        if num_classes is None:
+        if num_classes is None and checkpoint.model_name == "BertClassifier":
             num_classes = checkpoint.num_classes
         if num_classes is None:
             raise ValueError(f"{source} holds no classifier: give num_classes")
