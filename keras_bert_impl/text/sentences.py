@@ -4,8 +4,7 @@ A sentence ends at
 
 1. ``. ! ?``, a run of them, or ``… । ؟ ۔``, with the quotes and brackets that close after it, where
    white space follows and then no lower-case letter (it may open with quotes or brackets);
-2. ``。 ！ ？ ｡``, with what closes after it, also without white space; but not before what goes on with
-   the sentence: ``， 、 ： ）``.
+2. ``。 ！ ？ ｡``, with what closes after it, also without white space, but not before ``， 、 ：``;
 3. In Chinese also ``； …`` (``……``) in the same way, and ``! ?`` behind a Chinese character.
 
 It does not end at a full stop (rule 1) behind
@@ -13,7 +12,7 @@ It does not end at a full stop (rule 1) behind
 4. titles and words that never end a sentence (Mr., Dr., Gen., St., vs., e.g., i.e., cf., Fig.), nor
    behind such as count (No., p., pp., Vol., Sec., Art.) where a digit or numeral follows;
 5. initials (J. R. R. Tolkien), dotted acronyms (U.S., Ph.D., a.m.) and words that may end one
-   (etc., Inc., Jr., Co., months), unless the next word is one that starts sentences (The, He, In ...);
+   (etc., Inc., Jr., Co., months), unless the next word is one that starts sentences (The, He);
 6. the number, letter or numeral of a list at the start (1. Introduction);
 
 nor at ``?"`` and ``!"`` where a name and a verb of speech follow ("Who?" Mary asked).

@@ -158,10 +158,12 @@ def test_sentences_joined_are_the_text(language):
         assert all(sentence and sentence == sentence.strip() for sentence in sentences), text
 
 
+ODD = [". ", "a.\n", ".)", "。，", "x", "I. ", '!" A', '"', "."]
+
+
 @pytest.mark.parametrize(
     "text",
-    ["." * 10**6, ". " * 10**6, "a.\n" * 10**6, ".)" * 10**6, "。，" * 10**6, "x" * 10**6]
-    + ["。" * 10**6 + "，", "I. " * 10**6, '!" A' * 10**6, "!” " + "A" * 10**6, '"' * 10**6],
+    [*(part * 10**6 for part in ODD), "。" * 10**6 + "，", "!” " + "A" * 10**6],
     ids=lambda text: text[:4],
 )
 def test_time_is_linear_in_odd_text(text):
