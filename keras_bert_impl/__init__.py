@@ -17,6 +17,7 @@ _MODULES = {
     "BertEncoder": "models",
     "BertPretrainer": "models",
     "BertTokenizer": "text.tokenizer",
+    "Lamb": "training",
     "Vocab": "text.vocab",
     "WarmupLinearDecay": "training",
     "bucketed_batches": "data.batches",
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from keras_bert_impl.text.tokenizer import BertTokenizer as BertTokenizer
     from keras_bert_impl.text.vocab import Vocab as Vocab
     from keras_bert_impl.training import AdamW as AdamW
+    from keras_bert_impl.training import Lamb as Lamb
     from keras_bert_impl.training import WarmupLinearDecay as WarmupLinearDecay
     from keras_bert_impl.training import load_model as load_model
 

@@ -8,6 +8,7 @@ import keras
 
 # Keras finds a class by name only once its module is imported.
 from keras_bert_impl import models as models
+from keras_bert_impl.training import lamb as lamb
 from keras_bert_impl.training import optimizers as optimizers
 
 __all__ = ["load_model"]
