@@ -23,6 +23,7 @@ __all__ = [
     "PackedExamples",
     "TokenizedDocuments",
     "check_next_sentence",
+    "check_sentence_counts",
     "pack_examples",
     "tokenize_documents",
 ]
@@ -58,24 +59,29 @@ class PackedExamples:
 
 
 def check_next_sentence(documents: TokenizedDocuments, sentence_task: str = "nsp") -> None:
-    """Raises ValueError where the sentence task cannot be made from these documents.
+    """Raises ValueError where these documents are too few or too short for the sentence task."""
+    sentences = len(documents.sentence_starts) - 1
+    check_sentence_counts(len(documents), sentences, sentence_task)
+
+
+def check_sentence_counts(documents: int, sentences: int, sentence_task: str = "nsp") -> None:
+    """Raises ValueError where a corpus of so many documents and sentences has no sentence task.
 
     With one document there is no other to draw a random next sentence from; where every document
-    has one sentence, all examples would be random (or there would be nothing to swap).
+    has one sentence, all examples would be random, or there would be nothing to swap.
     """
     if sentence_task == "none":
         return
-    count = len(documents)
-    if sentence_task == "nsp" and count < 2:
+    if sentence_task == "nsp" and documents < 2:
         raise ValueError(
             "next-sentence prediction needs at least two documents (a random next sentence comes "
-            f"from another one), got {count}: separate documents by blank lines, or make examples "
-            "without it (--no-nsp)"
+            f"from another one), got {documents}: separate documents by blank lines, or make "
+            "examples without it (--no-nsp)"
         )
-    if count and np.diff(documents.document_starts).max() < 2:
+    if documents and sentences == documents:
         raise ValueError(
-            f"all {count} documents have one sentence each, so none has a next sentence: put blank "
-            "lines between documents only, not between sentences, or make examples without "
+            f"all {documents} documents have one sentence each, so none has a next sentence: put "
+            "blank lines between documents only, not between sentences, or make examples without "
             "next-sentence prediction (--no-nsp)"
         )
 
@@ -104,8 +110,9 @@ def pack_examples(
             segment (longer sentences go on in the next example).
 
     Raises:
-        ValueError: one document for ``"nsp"``, documents of one sentence only, `max_seq_length`
-            below 5, or an unknown task.
+        ValueError: one document for ``"nsp"``, `max_seq_length` below 5, or an unknown task. For
+            documents of one sentence see `check_next_sentence`: a chunk of a corpus may hold only
+            such.
     """
     if sentence_task not in SENTENCE_TASKS:
         raise ValueError(
@@ -113,7 +120,8 @@ def pack_examples(
         )
     if max_seq_length < _SHORTEST:
         raise ValueError(f"max_seq_length must be at least {_SHORTEST}, got {max_seq_length}")
-    check_next_sentence(documents, sentence_task)
+    if len(documents) == 1 and sentence_task == "nsp":
+        check_next_sentence(documents)
     if sentence_task == "none":
         longest = max_seq_length - 2
         layout = _lay_out_segments(documents, _uniform(rng), longest, short_seq_prob)

@@ -116,6 +116,9 @@ def mask_tokens(
     return output, masked, [tokens[place] for place in masked]
 
 
+CLS, SEP = 2, 3
+
+
 def as_documents(documents) -> TokenizedDocuments:
     """Lists of sentences, which are lists of ids; ids of 500 and more go on with a word."""
     sentences = [sentence for document in documents for sentence in document]
@@ -138,3 +141,34 @@ def random_documents(seed, *, documents, sentences, tokens) -> list[list[list[in
         ]
         for _ in range(documents)
     ]
+
+
+class ConstantRandom:
+    """Draws the same number each time, as `random.Random` and as `numpy.random.Generator`."""
+
+    def __init__(self, draw: float) -> None:
+        self.draw = draw
+
+    def random(self, size=None):
+        return self.draw if size is None else np.full(size, self.draw)
+
+    def randint(self, low, high):
+        return low + int(self.draw * (high - low + 1))
+
+    def binomial(self, number, probability):
+        return number if self.draw < probability else 0 * number
+
+
+def segments(examples):
+    """(a, b, label) of each example, without special tokens."""
+    rows = []
+    labels = examples.is_random_next
+    for i, (start, end) in enumerate(zip(examples.starts, examples.starts[1:], strict=False)):
+        ids = examples.token_ids[start:end].tolist()
+        first = int(examples.first_lengths[i])
+        assert ids[0] == CLS
+        assert ids[-1] == SEP
+        assert ids[first - 1] == SEP
+        label = None if labels is None else int(labels[i])
+        rows.append((ids[1 : first - 1], ids[first:-1], label))
+    return rows
