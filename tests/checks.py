@@ -71,6 +71,7 @@ MODELS = {
     "BertPretrainer, masked LM alone": Case(
         lambda **kw: models.BertPretrainer(CONFIG, next_sentence=False, **kw), (BATCH,)
     ),
+    "BertSpanPredictor": Case(lambda **kw: models.BertSpanPredictor(CONFIG, **kw), (BATCH,)),
 }
 
 
