@@ -1,0 +1,234 @@
+"""Which devices a run trains on: strategies of `tf.distribute` by name, precision by device."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Callable
+
+import keras
+import tensorflow as tf
+
+__all__ = [
+    "STRATEGIES",
+    "check_batch_size",
+    "describe",
+    "distribute",
+    "is_chief",
+    "make_strategy",
+    "precision_for",
+]
+
+STRATEGIES = ("none", "mirrored", "multi_worker", "tpu")
+WORKER_TIMEOUT = 300.0
+
+_REFUSED = {
+    "parameter_server": "Keras 3 has no training with parameter servers: use multi_worker",
+    "central_storage": "Keras 3 does not support it: use mirrored",
+}
+
+
+def make_strategy(
+    name: str = "none", *, tpu: str | None = None, timeout: float = WORKER_TIMEOUT
+) -> tf.distribute.Strategy:
+    """The strategy of a name; call it before anything else of TensorFlow is used.
+
+    Args:
+        name: ``none`` (the first GPU, else the CPU), ``mirrored`` (every GPU of this machine, or
+            every logical CPU device), ``multi_worker`` (the machines in the environment variable
+            TF_CONFIG) or ``tpu``.
+        tpu: for ``tpu``: its name or address; None: the one of this TPU VM (``local``).
+        timeout: for ``multi_worker``: seconds to wait for the other machines.
+
+    Raises:
+        ValueError: an unknown name, one that Keras 3 cannot do, a TF_CONFIG that cannot be used,
+            or no TPU.
+        TimeoutError: not every machine of TF_CONFIG came.
+    """
+    if name in _REFUSED:
+        raise ValueError(f"strategy {name!r}: {_REFUSED[name]}")
+    if name == "none":
+        return tf.distribute.get_strategy()
+    if name == "mirrored":
+        kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+        return tf.distribute.MirroredStrategy(
+            [device.name for device in tf.config.list_logical_devices(kind)]
+        )
+    if name == "multi_worker":
+        return _multi_worker(_read_tf_config(), timeout)
+    if name == "tpu":
+        return _tpu(tpu)
+    raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {name!r}")
+
+
+def _read_tf_config() -> dict:
+    """TF_CONFIG, checked."""
+    form = (
+        '{"cluster": {"worker": ["host1:port", "host2:port"]}, '
+        '"task": {"type": "worker", "index": 0}}'
+    )
+    text = os.environ.get("TF_CONFIG")
+    if not text:
+        raise ValueError(f"strategy multi_worker needs the environment variable TF_CONFIG: {form}")
+    try:
+        content = json.loads(text)
+        cluster, task = content["cluster"], content["task"]
+        kind, index = task["type"], int(task["index"])
+        addresses = cluster[kind]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"TF_CONFIG: expected {form}, got {text}: {error!r}") from None
+    unknown = sorted(set(cluster) - {"chief", "worker"})
+    if unknown:
+        raise ValueError(f"TF_CONFIG: jobs must be chief or worker, got {unknown[0]!r}")
+    if not 0 <= index < len(addresses):
+        raise ValueError(f"TF_CONFIG: {kind} has {len(addresses)} addresses, but index is {index}")
+    for address in (a for job in cluster.values() for a in job):
+        host, _, port = str(address).rpartition(":")
+        if not host or not port.isdecimal():
+            raise ValueError(f"TF_CONFIG: expected host:port, got {address!r}")
+    return content
+
+
+def _multi_worker(content: dict, timeout: float) -> tf.distribute.Strategy:
+    cluster, task = content["cluster"], content["task"]
+    own = cluster[task["type"]][int(task["index"])]
+    _meet(own, [a for job in cluster.values() for a in job if a != own], timeout)
+    return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def _meet(own: str, others: list[str], timeout: float) -> None:
+    """Returns when every other machine answers at its port: TensorFlow would wait without end.
+
+    A machine that has met the others answers at the same port through TensorFlow.
+    """
+    deadline = time.monotonic() + timeout
+    with socket.socket() as door:
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            door.bind(("", int(own.rpartition(":")[2])))
+        except OSError as error:
+            raise ValueError(f"TF_CONFIG: cannot listen at {own}: {error.strerror}") from None
+        door.listen(128)
+        missing = list(others)
+        while missing:
+            missing = [address for address in missing if not _answers(address)]
+            if missing and time.monotonic() > deadline:
+                raise TimeoutError(
+                    f"{len(missing)} of the {len(others) + 1} machines of TF_CONFIG did not answer "
+                    f"within {timeout:g} s: {', '.join(missing)}"
+                )
+            time.sleep(0.2 if missing else 0.0)
+
+
+def _answers(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=2).close()
+    except OSError:
+        return False
+    return True
+
+
+def _tpu(name: str | None) -> tf.distribute.Strategy:
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(name or "local")
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (ValueError, RuntimeError, tf.errors.OpError) as error:
+        raise ValueError(
+            f"strategy tpu: no TPU found (tensorflow {tf.__version__}; a TPU VM needs "
+            f"tensorflow-tpu): {str(error).splitlines()[0]}"
+        ) from None
+    return tf.distribute.TPUStrategy(resolver)
+
+
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
+    """Whether this process writes files; every process but one of several does not."""
+    resolver = strategy.cluster_resolver
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return True
+    has_chief = "chief" in resolver.cluster_spec().jobs
+    return resolver.task_type == "chief" or (not has_chief and resolver.task_id == 0)
+
+
+def precision_for(strategy: tf.distribute.Strategy) -> str:
+    """``mixed_bfloat16`` on TPUs and on GPUs that compute in it, else ``float32``."""
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        return "mixed_bfloat16"
+    gpus = tf.config.list_physical_devices("GPU")
+    capable = [
+        tf.config.experimental.get_device_details(gpu).get("compute_capability", (0, 0)) >= (8, 0)
+        for gpu in gpus
+    ]
+    return "mixed_bfloat16" if gpus and all(capable) else "float32"
+
+
+def describe(strategy: tf.distribute.Strategy, dtype: str, batch_size: int) -> str:
+    """One line: strategy, devices, precision, XLA and how the batch is shared."""
+    replicas = strategy.num_replicas_in_sync
+    on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+    gpus = tf.config.list_logical_devices("GPU")
+    kind = "TPU core" if on_tpu else "GPU" if gpus else "CPU device"
+    name = "one device" if replicas == 1 else type(strategy).__name__
+    xla = "the TPU compiles" if on_tpu else "no XLA"
+    return (
+        f"{name}: {replicas} {kind}{'s' if replicas > 1 else ''}, {dtype}, {xla}, "
+        f"{batch_size} rows a step, {batch_size // replicas} a replica"
+    )
+
+
+def check_batch_size(
+    strategy: tf.distribute.Strategy, batch_size: int, micro_batches: int = 1
+) -> None:
+    """Raises ValueError unless the replicas get equal shares that micro-batches divide."""
+    replicas = strategy.num_replicas_in_sync
+    if batch_size % replicas:
+        raise ValueError(
+            f"batch_size {batch_size} does not divide among {replicas} replicas: use "
+            f"{batch_size // replicas * replicas or replicas} or "
+            f"{(batch_size // replicas + 1) * replicas}"
+        )
+    share = batch_size // replicas
+    if share % micro_batches:
+        raise ValueError(
+            f"{share} rows a replica (batch_size {batch_size}, {replicas} replicas) cannot be cut "
+            f"into {micro_batches} micro-batches"
+        )
+
+
+def distribute(
+    strategy: tf.distribute.Strategy, make_batches: Callable[[int, int], tf.data.Dataset]
+):
+    """What `fit` takes: each replica gets its rows of the same global batches.
+
+    Args:
+        strategy: of one device, or of several, on one machine or on several.
+        make_batches: (rank, world) -> a dataset of the rows rank::world of every global batch, in
+            static shapes. There is one rank for each machine.
+
+    Returns:
+        A dataset, distributed where there are several replicas.
+    """
+    if strategy.num_replicas_in_sync == 1:
+        return make_batches(0, 1)
+
+    def make(context):
+        world = context.num_input_pipelines
+        replicas = context.num_replicas_in_sync // world
+        batches = make_batches(context.input_pipeline_id, world)
+        return batches.flat_map(
+            lambda *batch: tf.data.Dataset.from_tensor_slices(
+                keras.tree.map_structure(lambda value: _deal(value, replicas), batch)
+            )
+        ).prefetch(2 * replicas)
+
+    return strategy.distribute_datasets_from_function(make)
+
+
+def _deal(value: tf.Tensor, replicas: int) -> tf.Tensor:
+    """[B, ...] -> [replicas, B / replicas, ...], rows r::replicas for replica r."""
+    rows = value.shape[0] // replicas
+    value = tf.reshape(value, [rows, replicas, *value.shape[1:]])
+    return tf.transpose(value, [1, 0, *range(2, len(value.shape))])
