@@ -21,6 +21,7 @@ _MODULES = {
     "Vocab": "text.vocab",
     "WarmupLinearDecay": "training",
     "bucketed_batches": "data.batches",
+    "fill_mask": "analysis",
     "load": "jobs",
     "load_model": "training",
     "read_labelled": "data.readers",
@@ -29,6 +30,7 @@ _MODULES = {
 __all__ = [*_MODULES, "__version__"]
 
 if TYPE_CHECKING:
+    from keras_bert_impl.analysis import fill_mask as fill_mask
     from keras_bert_impl.config import BertConfig as BertConfig
     from keras_bert_impl.data.batches import bucketed_batches as bucketed_batches
     from keras_bert_impl.data.readers import read_labelled as read_labelled
