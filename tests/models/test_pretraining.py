@@ -9,7 +9,7 @@ from keras import ops
 
 from keras_bert_impl.losses import as_weighted_mean
 from keras_bert_impl.models import BertPretrainer
-from keras_bert_impl.training import AdamW, Lamb
+from keras_bert_impl.training import AdamW, Lamb, WarmupLinearDecay
 from tests.checks import CONFIG, MASKED
 from tests.reference_bert import ACTIVATIONS, bert, randomise, weights_of
 
@@ -251,7 +251,9 @@ def test_shapes_stay_static():
     assert outputs["next_sentence"].shape == (4, 2)
 
 
-@pytest.mark.parametrize("make", [lambda: AdamW(1e-2), lambda: Lamb(4e-2)], ids=["AdamW", "LAMB"])
+@pytest.mark.parametrize(
+    "make", [lambda: AdamW(1e-2), lambda: Lamb(WarmupLinearDecay(3e-2, 160))], ids=["AdamW", "LAMB"]
+)
 def test_it_learns_a_few_batches_by_heart(make):
     keras.utils.set_random_seed(1)
     config = QUIET.replace(hidden_size=32, intermediate_size=64)
