@@ -29,6 +29,7 @@ __all__ = [
     "Split",
     "TrainingFiles",
     "check_space",
+    "config_of_size",
     "make_model",
     "make_tokenizer",
     "read_files",
@@ -152,7 +153,7 @@ def make_model(
     """
     options = {"labels": labels, "dtype": settings.dtype}
     if settings.from_scratch:
-        config, where = _config(settings.size, len(tokenizer.vocab))
+        config, where = config_of_size(settings.size, len(tokenizer.vocab))
         _check_config(config, where, settings, tokenizer, pairs)
         return BertClassifier(config, len(labels), **options)
     folder = sources.resolve(settings.weights)
@@ -162,7 +163,12 @@ def make_model(
     return BertClassifier.from_pretrained(folder, len(labels), **options)
 
 
-def _config(size: str, vocab_size: int) -> tuple[BertConfig, str]:
+def config_of_size(size: str, vocab_size: int) -> tuple[BertConfig, str]:
+    """The config of a name in `SIZES`, with that vocabulary, or of a file; and its name.
+
+    Raises:
+        ValueError: neither a known name nor a config file.
+    """
     if size in SIZES:
         return SIZES[size].replace(vocab_size=vocab_size), size
     path = Path(size).expanduser()
