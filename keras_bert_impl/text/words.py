@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -43,11 +44,7 @@ def continues_chinese_word(texts: Sequence[str], tokens: Tokens) -> np.ndarray:
     continues = np.zeros(len(places), bool)
     before, after = places[:-1], places[1:]
     continues[1:] = (word_of[before] == word_of[after]) & chinese[before] & chinese[after]
-    return continues & _one_character(tokens)
-
-
-def _one_character(tokens: Tokens) -> np.ndarray:
-    return (tokens.ends.flat_values - tokens.starts.flat_values).numpy() == 1
+    return continues
 
 
 @functools.cache
@@ -58,8 +55,6 @@ def _segmenter():
         raise ValueError(
             "whole words of Chinese need jieba: pip install 'keras-bert-impl[chinese]'"
         ) from None
-    import logging
-
     jieba.setLogLevel(logging.WARNING)
     segmenter = jieba.Tokenizer()
     # By default jieba reads its dictionary back from the folder for temporary files, which other
