@@ -15,7 +15,71 @@ import tensorflow as tf
 from keras_bert_impl.data.encoding import EncodedTexts, check_length, encode_texts
 from keras_bert_impl.data.labels import class_weight_table
 
-__all__ = ["as_one_batch", "bucketed_batches", "length_sorted_batches"]
+__all__ = [
+    "PerToken",
+    "as_one_batch",
+    "bucketed_batches",
+    "length_sorted_batches",
+    "row_batches",
+    "sorted_row_batches",
+]
+
+
+@dataclass(frozen=True)
+class PerToken:
+    """A value for each token of all rows, [sum of lengths]; 0 where a batch is padded."""
+
+    values: np.ndarray
+
+
+Targets = np.ndarray | PerToken | Mapping[str, np.ndarray | PerToken] | None
+
+
+def row_batches(
+    rows: EncodedTexts,
+    targets: Targets = None,
+    weights: Targets = None,
+    *,
+    batch_size: int = 32,
+    shuffle: bool = False,
+    seed: int = 0,
+    drop_remainder: bool = False,
+    pool_batches: int = 100,
+    pad_to: int | None = None,
+) -> tf.data.Dataset:
+    """Batches of packed rows with targets of any form; order and options of `bucketed_batches`.
+
+    Args:
+        rows: N packed rows.
+        targets: an array [N, ...], a `PerToken` (becomes [B, S]), or a dict of these.
+        weights: sample weights, likewise.
+        batch_size, shuffle, seed, drop_remainder, pool_batches, pad_to: as `bucketed_batches`.
+
+    Returns:
+        Dataset of ``features``, ``(features, targets)`` or ``(features, targets, weights)``.
+
+    Raises:
+        ValueError: weights without targets, or an array is not as long as the rows.
+    """
+    if targets is None and weights is not None:
+        raise ValueError("weights need targets")
+    parts = tuple(part for part in (targets, weights) if part is not None)
+    for part in tf.nest.flatten(parts):
+        is_per_token = isinstance(part, PerToken)
+        found = len(part.values if is_per_token else part)
+        wanted = len(rows.token_ids if is_per_token else rows)
+        if found != wanted:
+            raise ValueError(f"expected a target or weight for each of {wanted}, got {found}")
+    cut = _Cut(len(rows), batch_size, drop_remainder, pool_batches, pad_to, rows.pad_id)
+    order = None if shuffle else np.arange(len(rows))
+    return cut.dataset(rows, parts, order, seed)
+
+
+def sorted_row_batches(
+    rows: EncodedTexts, *, batch_size: int = 32
+) -> tuple[tf.data.Dataset, np.ndarray]:
+    """Batches of rows of about equal length, and the way back, as `length_sorted_batches`."""
+    return length_sorted_batches(None, rows, batch_size=batch_size)
 
 
 def bucketed_batches(
@@ -117,7 +181,7 @@ def as_one_batch(rows: EncodedTexts) -> dict[str, tf.Tensor]:
     """The features of all rows, int32 [N, longest]: for a few, without a dataset."""
     cut = _Cut(len(rows), len(rows), pad_id=rows.pad_id)
     arrays = (rows.token_ids, rows.starts, rows.lengths, rows.first_lengths)
-    return cut._features(arrays, tf.range(len(rows)))
+    return cut._features(arrays, tf.range(len(rows)))[0]
 
 
 @dataclass(frozen=True)
@@ -154,7 +218,7 @@ class _Cut:
     def dataset(
         self,
         rows: EncodedTexts,
-        targets: tuple[np.ndarray, ...],
+        targets: tuple[Targets, ...],
         order: np.ndarray | None = None,
         seed: int = 0,
     ) -> tf.data.Dataset:
@@ -179,18 +243,25 @@ class _Cut:
             def one_batch(number):
                 first = number * self.batch_size
                 chosen = row_order[first : tf.minimum(first + self.batch_size, self.used)]
-                features = self._features(arrays, chosen)
+                features, places, real = self._features(arrays, chosen)
                 if not targets:
                     return features
-                static = [self.batch_size if self.drop_remainder else None]
-                return features, *(
-                    tf.ensure_shape(tf.gather(target, chosen), static + target.shape[1:])
-                    for target in targets
+                chosen_targets = tf.nest.map_structure(
+                    lambda values, is_per_token: (
+                        self._per_token(values, places, real)
+                        if is_per_token
+                        else self._per_row(values, chosen)
+                    ),
+                    targets,
+                    per_token,
                 )
+                return features, *chosen_targets
 
             return numbers.map(one_batch, num_parallel_calls=tf.data.AUTOTUNE)
 
-        all_arrays = tf.data.Dataset.from_tensors((arrays, targets))
+        values = tf.nest.map_structure(lambda t: getattr(t, "values", t), targets)
+        per_token = tf.nest.map_structure(lambda t: isinstance(t, PerToken), targets)
+        all_arrays = tf.data.Dataset.from_tensors((arrays, values))
         batches = tf.data.Dataset.zip(all_arrays, passes).flat_map(
             lambda values, given: one_pass(*values, given)
         )
@@ -207,22 +278,38 @@ class _Cut:
         order = tf.gather(order, tf.argsort(pool * longest + length, stable=True))
         return order, shuffle(tf.range(self.batches, dtype=tf.int64), seed + 1)
 
-    def _features(self, arrays: tuple, chosen: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Dense rows: int32 [B, S], S = longest of the batch, or `pad_to`."""
+    def _per_row(self, values: tf.Tensor, chosen: tf.Tensor) -> tf.Tensor:
+        return tf.ensure_shape(tf.gather(values, chosen), [self._static_rows, *values.shape[1:]])
+
+    def _per_token(self, values: tf.Tensor, places: tf.Tensor, real: tf.Tensor) -> tf.Tensor:
+        found = tf.where(real, tf.gather(values, places), tf.zeros((), values.dtype))
+        return tf.ensure_shape(found, [self._static_rows, self.pad_to])
+
+    @property
+    def _static_rows(self) -> int | None:
+        return self.batch_size if self.drop_remainder else None
+
+    def _features(self, arrays: tuple, chosen: tf.Tensor) -> tuple:
+        """Dense rows, int32 [B, S], S = longest of the batch, or `pad_to`.
+
+        And where each token is among all, int64 [B, S], and whether it is one, bool [B, S].
+        """
         token_ids, starts, lengths, first_lengths = arrays
         lengths = tf.gather(lengths, chosen)
         positions = tf.range(tf.reduce_max(lengths) if self.pad_to is None else self.pad_to)
         real = positions < lengths[:, tf.newaxis]
         places = tf.gather(starts, chosen)[:, tf.newaxis] + tf.cast(positions, tf.int64)
-        ids = tf.gather(token_ids, tf.minimum(places, tf.size(token_ids, tf.int64) - 1))
+        places = tf.minimum(places, tf.size(token_ids, tf.int64) - 1)
+        ids = tf.gather(token_ids, places)
         second = positions >= tf.gather(first_lengths, chosen)[:, tf.newaxis]
         features = {
             "token_ids": tf.where(real, ids, self.pad_id),
             "segment_ids": tf.cast(real & second, tf.int32),
             "padding_mask": tf.cast(real, tf.int32),
         }
-        static = [self.batch_size if self.drop_remainder else None, self.pad_to]
-        return {name: tf.ensure_shape(value, static) for name, value in features.items()}
+        static = [self._static_rows, self.pad_to]
+        features = {name: tf.ensure_shape(value, static) for name, value in features.items()}
+        return features, places, real
 
 
 def _targets(labels, class_weights) -> tuple[np.ndarray, ...]:

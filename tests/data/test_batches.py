@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_impl.data.batches import as_one_batch, bucketed_batches, length_sorted_batches
+from keras_bert_impl.data.batches import (
+    PerToken,
+    as_one_batch,
+    bucketed_batches,
+    length_sorted_batches,
+    row_batches,
+)
 from keras_bert_impl.data.encoding import encode_texts
 from keras_bert_impl.data.labels import discover_labels, encode_labels
 from keras_bert_impl.data.readers import read_labelled
@@ -252,3 +258,31 @@ def test_texts_that_are_encoded_already_give_the_same_batches():
     sorted_rows = rows_of(again)
     assert [sorted_rows[place] for place in restore] == rows_of(plain)
     assert rows_of(tf.data.Dataset.from_tensors(as_one_batch(rows))) == rows_of(plain)
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_targets_of_tokens_and_rows_follow_their_rows(shuffle):
+    rows = encode_texts(CharacterTokenizer(), texts_of_many_lengths(11), max_length=16)
+    per_token = PerToken(rows.token_ids * 10)
+    targets = {"tokens": per_token, "row": np.stack([rows.lengths, rows.lengths], 1)}
+    weights = {"tokens": PerToken(np.ones(len(rows.token_ids), "float32")), "row": rows.lengths}
+    batches = row_batches(rows, targets, weights, batch_size=2, shuffle=shuffle, seed=1)
+    seen = 0
+    for features, target, weight in batches.as_numpy_iterator():
+        mask = features["padding_mask"]
+        np.testing.assert_array_equal(target["tokens"], features["token_ids"] * 10 * mask)
+        np.testing.assert_array_equal(weight["tokens"], mask)
+        np.testing.assert_array_equal(target["row"], np.stack([mask.sum(1)] * 2, 1))
+        np.testing.assert_array_equal(weight["row"], mask.sum(1))
+        seen += len(mask)
+    assert seen == len(rows)
+
+
+def test_targets_of_another_length_are_refused():
+    rows = encode_texts(CharacterTokenizer(), texts_of_many_lengths(11), max_length=16)
+    with pytest.raises(ValueError, match=f"each of {len(rows.token_ids)}, got 3"):
+        row_batches(rows, PerToken(np.zeros(3)))
+    with pytest.raises(ValueError, match=f"each of {len(rows)}, got 2"):
+        row_batches(rows, np.zeros(2))
+    with pytest.raises(ValueError, match="weights need targets"):
+        row_batches(rows, weights=np.zeros(len(rows)))
