@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 
+import keras
 import numpy as np
 import pytest
 from keras import ops
 
 from keras_bert_impl.checkpoints import open_checkpoint
-from keras_bert_impl.models import BertClassifier, BertEncoder, BertPretrainer
+from keras_bert_impl.layers import ClassificationHead
+from keras_bert_impl.models import BertClassifier, BertEncoder, BertPretrainer, BertSpanPredictor
 from tests.checkpoints.test_huggingface import HEAD, TENSORS, prefixed, write
 from tests.checks import BATCH, CONFIG, MASKED
 
@@ -118,6 +120,60 @@ def test_a_real_masked_lm_equals_transformers(shared, berttiny):
         (logits.std(-1), golden["logits_std"]),
     ):
         assert np.abs(ours - theirs)[real].max() < 1e-4
+
+
+def test_question_answering_equals_transformers(shared):
+    folder = shared / "data/weights/tiny_random_hf/question_answering"
+    batch, values = golden(folder)
+    outputs = arrays(BertSpanPredictor.from_pretrained(folder)(batch))
+    real = batch["padding_mask"] == 1
+    for name in ("start", "end"):
+        difference = outputs[name] - np.array(values[f"{name}_logits"])
+        assert np.abs(difference[real]).max() < 1e-4
+
+
+class WithHead(keras.Model):
+    """An encoder and a head, which the name of a subclass tells the kind of."""
+
+    def __init__(self, config, outputs):
+        super().__init__()
+        self.encoder = BertEncoder(config)
+        self.head = ClassificationHead(outputs)
+        self.head.build((None, config.hidden_size))
+
+
+def test_token_classification_equals_transformers(shared):
+    folder = shared / "data/weights/tiny_random_hf/token_classification"
+    batch, values = golden(folder)
+    checkpoint = open_checkpoint(folder)
+    assert (checkpoint.model_name, checkpoint.num_classes) == ("BertTokenClassifier", 5)
+    model = type("BertTokenClassifier", (WithHead,), {})(checkpoint.config, 5)
+    initialised = checkpoint.load_into(model).initialised
+    assert all("pooler" in path for path in initialised)
+    logits = ops.convert_to_numpy(model.head(model.encoder(batch)["sequence_output"]))
+    difference = logits - np.array(values["logits"])
+    assert np.abs(difference[batch["padding_mask"] == 1]).max() < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("architecture", "kind"),
+    [
+        ("BertForSequenceClassification", "BertClassifier"),
+        ("BertForTokenClassification", "BertTokenClassifier"),
+        ("BertForMultipleChoice", "BertMultipleChoice"),
+    ],
+)
+@pytest.mark.parametrize(
+    "model_kind", ["BertClassifier", "BertTokenClassifier", "BertMultipleChoice"]
+)
+def test_the_config_tells_whose_a_classifier_is(tmp_path, architecture, kind, model_kind):
+    head = {name: value[:1] for name, value in HEAD.items()}
+    checkpoint = open_checkpoint(write(tmp_path, {**BODY, **head}, architectures=[architecture]))
+    assert checkpoint.model_name == kind
+    model = type(model_kind, (WithHead,), {})(checkpoint.config, 1)
+    report = checkpoint.load_into(model)
+    assert (set(report.loaded) >= set(head)) == (kind == model_kind)
+    assert bool(report.initialised) == (kind != model_kind)
 
 
 def test_both_pretraining_heads(tmp_path):

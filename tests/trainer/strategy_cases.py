@@ -90,6 +90,53 @@ def train(strategy, make, steps_per_execution, micro_batches=1) -> dict:
     return result
 
 
+class Pair(Trainer):
+    """Two outputs, one with a target a row and one with three."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = keras.layers.Embedding(20, 4)
+        self.slots = keras.layers.Dense(6, kernel_regularizer="l2")
+        self.row = keras.layers.Dense(2)
+        self.table.build((None, None))
+        self.slots.build((None, 4))
+        self.row.build((None, 4))
+
+    def call(self, inputs, training=False):
+        x = keras.ops.mean(self.table(inputs["token_ids"]), axis=1)
+        return {"slots": keras.ops.reshape(self.slots(x), (-1, 3, 2)), "row": self.row(x)}
+
+
+def train_pair(strategy, steps_per_execution=1, micro_batches=1) -> dict:
+    """The log of two epochs, and scores of seven rows: sums of weights differ between batches."""
+    with strategy.scope():
+        keras.utils.set_random_seed(1)
+        model = Pair()
+        crossentropy = keras.losses.SparseCategoricalCrossentropy
+        model.compile(
+            AdamW(1e-2),
+            loss={name: crossentropy(from_logits=True) for name in ("slots", "row")},
+            loss_weights={"slots": 1.0, "row": 2.0},
+            weighted_metrics={"slots": ["accuracy"], "row": ["accuracy"]},
+            steps_per_execution=steps_per_execution,
+            micro_batches=micro_batches,
+        )
+    x, y, w = rows()
+    slots = np.random.default_rng(1).integers(0, 2, (ROWS, 3)).astype("int32")
+    weights = {"slots": (w[:, None] * [1, 0, 2]).astype("float32"), "row": np.ones(ROWS, "float32")}
+    given = (x, {"slots": slots, "row": y}, weights)
+
+    def batches(last):
+        arrays = keras.tree.map_structure(lambda a: a[:last], given)
+        options = tf.data.Options()
+        policy = tf.data.experimental.AutoShardPolicy.DATA
+        options.experimental_distribute.auto_shard_policy = policy
+        return tf.data.Dataset.from_tensor_slices(arrays).batch(BATCH).with_options(options)
+
+    log = model.fit(batches(ROWS), epochs=2, verbose=0).history
+    return {"log": log, "scores": model.evaluate(batches(7), verbose=0, return_dict=True)}
+
+
 def replica_masks(strategy) -> list:
     with strategy.scope():
         layer = Dropout(0.5, seed=3)
@@ -121,6 +168,12 @@ def main() -> None:
         for steps in runs
     }
     result["Tiny, 2 replicas, 2 micro-batches"] = train(two, Tiny, 4, micro_batches=2)
+    result["pairs"] = {
+        "1 replica": train_pair(one),
+        "2 replicas": train_pair(two),
+        "2 replicas, 4 steps": train_pair(two, 4),
+        "2 replicas, 2 micro-batches": train_pair(two, micro_batches=2),
+    }
     result |= {"masks": replica_masks(two), "refusal": refusal(two)}
     json.dump(result, sys.stdout)
 

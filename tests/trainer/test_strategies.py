@@ -56,6 +56,18 @@ def test_scores_and_predictions_are_equal(results, name, one):
         np.testing.assert_allclose(results[name][key], results[one][key], atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    "name", ["2 replicas", "2 replicas, 4 steps", "2 replicas, 2 micro-batches"]
+)
+def test_the_log_of_several_losses_is_equal(results, name):
+    ours, expected = results["pairs"][name], results["pairs"]["1 replica"]
+    names = {"loss", "slots_loss", "row_loss", "slots_accuracy", "row_accuracy"}
+    assert set(ours["scores"]) == set(ours["log"]) == names
+    for key in names:
+        np.testing.assert_allclose(ours["log"][key], expected["log"][key], atol=1e-5)
+        np.testing.assert_allclose(ours["scores"][key], expected["scores"][key], atol=1e-5)
+
+
 def test_each_replica_and_step_draws_its_own_dropout_mask(results):
     masks = [np.array(mask) for mask in results["masks"]]
     assert len(masks) == 4
