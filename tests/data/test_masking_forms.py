@@ -12,6 +12,7 @@ from tests.data.masked_rows import (
     IN_WORDS,
     LENGTH,
     MASKINGS,
+    SEP,
     VOCAB,
     corpus,
     dynamic,
@@ -49,6 +50,15 @@ def test_a_word_longer_than_all_slots_is_passed_over(form):
     result = form(packed(long_word, [*long_word, 11]), Masking(whole_words=True))
     assert result.weights.sum(axis=1).tolist() == [0, 1]
     assert result.ids[1, 0] == 11
+
+
+@pytest.mark.parametrize("form", [static, dynamic])
+def test_spans_end_with_their_segment(form):
+    examples = packed(*[[10, SEP, 11, 12]] * 10_000)
+    chosen = form(examples, Masking(ngram=2, probability=1 / 3)).chosen
+    # The last two pieces are one span in 2 of 9 tilings; else two of three pieces are chosen. Were
+    # the first and the second one a span where its length is 2, this would be 0.31.
+    assert abs(np.mean(chosen[:, 1] & chosen[:, 3]) - 7 / 9 / 3) < 0.02
 
 
 def test_static_masks_follow_from_the_seed(examples, masking):
