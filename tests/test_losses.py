@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_bert_impl.losses import WeightedMean, as_weighted_mean, weighted_sums
+from keras_bert_impl.losses import (
+    SparseAccuracy,
+    SparseCrossentropy,
+    WeightedMean,
+    as_weighted_mean,
+    weighted_sums,
+)
 
 RANDOM = np.random.default_rng(0)
 TRUE = RANDOM.integers(0, 5, (4, 6))
@@ -71,11 +77,49 @@ def test_unknown_names_are_refused():
         as_weighted_mean("made_up")
 
 
-@pytest.mark.parametrize("loss", [CROSSENTROPY, "mse"])
+@pytest.mark.parametrize("loss", [CROSSENTROPY, SparseCrossentropy(), "mse"])
 def test_config_round_trip(loss):
     loss = as_weighted_mean(loss)
     copy = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(loss))
     assert isinstance(copy, WeightedMean)
     assert copy.name == loss.name
-    y_true = TRUE if loss.loss is CROSSENTROPY else LOGITS * 2
+    y_true = LOGITS * 2 if loss.name == "mean_squared_error" else TRUE
     assert float(copy(y_true, LOGITS)) == float(loss(y_true, LOGITS))
+
+
+def test_sparse_crossentropy():
+    for scale in (1, 300):  # exp(300) is no float32
+        losses = ops.convert_to_numpy(SparseCrossentropy().call(TRUE, ops.array(LOGITS * scale)))
+        x = LOGITS.astype("float64") * scale
+        top = x.max(-1, keepdims=True)
+        expected = (
+            np.log(np.exp(x - top).sum(-1))
+            + (top - np.take_along_axis(x, TRUE[..., None], -1))[..., 0]
+        )
+        np.testing.assert_allclose(losses, expected, rtol=1e-5, atol=1e-5)
+    assert ops.shape(SparseCrossentropy().call(TRUE[:, 0], ops.array(LOGITS[:, 0]))) == (4,)
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="a form of TensorFlow's")
+def test_gradient_of_sparse_crossentropy():
+    import tensorflow as tf
+
+    x = tf.constant(LOGITS)
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        loss = tf.reduce_sum(SparseCrossentropy().call(TRUE, x) * WEIGHTS)
+    probabilities = np.exp(LOGITS) / np.exp(LOGITS).sum(-1, keepdims=True)
+    expected = (probabilities - np.eye(5)[TRUE]) * WEIGHTS[..., None]
+    np.testing.assert_allclose(tape.gradient(loss, x).numpy(), expected, atol=1e-5)
+
+
+def test_sparse_accuracy():
+    metric, expected = SparseAccuracy(), keras.metrics.SparseCategoricalAccuracy()
+    for part in (slice(0, 3), slice(3, 4)):
+        metric.update_state(TRUE[part], LOGITS[part], sample_weight=WEIGHTS[part])
+        expected.update_state(TRUE[part], LOGITS[part], sample_weight=WEIGHTS[part])
+    assert float(metric.result()) == pytest.approx(float(expected.result()), abs=1e-6)
+    assert 0 < float(metric.result()) < 1
+    copy = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(metric))
+    assert isinstance(copy, SparseAccuracy)
+    assert copy.name == "accuracy"

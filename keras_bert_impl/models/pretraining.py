@@ -13,6 +13,7 @@ from keras import ops
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers import ClassificationHead, MaskedLMHead
 from keras_bert_impl.layers.backend import rows_at
+from keras_bert_impl.losses import SparseAccuracy, SparseCrossentropy
 from keras_bert_impl.models.encoder import BertEncoder
 from keras_bert_impl.trainer import Trainer
 
@@ -100,13 +101,11 @@ class BertPretrainer(Trainer):
         """
         outputs = ["masked_lm"] + ["next_sentence"] * self.next_sentence
         if loss == "auto":
-            crossentropy = keras.losses.SparseCategoricalCrossentropy
-            loss = {name: crossentropy(from_logits=True) for name in outputs}
+            loss = {output: SparseCrossentropy() for output in outputs}
         if weighted_metrics == "auto":
             # Keras puts the name of the output before it where there are several.
             name = "accuracy" if self.next_sentence else "masked_lm_accuracy"
-            accuracy = keras.metrics.SparseCategoricalAccuracy
-            weighted_metrics = {output: [accuracy(name)] for output in outputs}
+            weighted_metrics = {output: [SparseAccuracy(name)] for output in outputs}
         super().compile(
             optimizer=optimizer,
             loss=loss,
