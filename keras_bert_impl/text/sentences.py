@@ -66,7 +66,7 @@ def _words(text: str) -> frozenset[str]:
 _NEVER = _words(
     """Mr Mrs Ms Mx Dr Prof Messrs Mmes Mme Mlle Gen Col Lt Maj Capt Cmdr Cdr Cpl Sgt Adm Gov Sen
     Rep Rev Hon Pres Supt Insp Fr Br Archbp Msgr Amb Atty Ste vs v cf eg ie viz approx ca esp incl
-    resp Fig Figs Eq Eqs fig figs eq eqs e.g i.e"""
+    resp lit Fig Figs Eq Eqs fig figs eq eqs e.g i.e"""
 )
 _COUNTING = _words(
     """no nos p pp vol vols ch chap sec sect art arts pt par para paras pl nr ex bk bks app ver n

@@ -35,12 +35,16 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+# The parser's time grows with the square of what is opened and never closed: 20,000 take minutes.
+_MOST_UNCLOSED = 1000
+_OPENED = re.compile(r"<(?!/|br\b|hr\b|li\b|wbr\b|t[rdh]\b|p\b)[a-z][^<>]*(?<!/)>", re.I)
+
 _DROPPED_TAGS = _words(
     """ref references math chem ce table gallery timeline imagemap score graph mapframe code source
     syntaxhighlight pre templatestyles inputbox hiero ul ol dl li dd dt tr td th caption noinclude
     includeonly img section indicator maplink"""
 )
-_BLOCKS = _words("p div blockquote poem center br hr tr")
+_BLOCKS = _words("p div blockquote poem center hr")
 _LIST_MARKS = _words("* # : ;")
 # A private mark for what makes its line no prose.
 _NOT_PROSE = "\ue000"
@@ -63,7 +67,7 @@ _LEFT_TEMPLATE = re.compile(r"\{\{[^{}]*\}\}")
 _LEFT_TABLE = re.compile(r"\{\|[^{]*(?:\{(?!\|)[^{]*?)*?\n[ \t]*\|\}")
 _LEFT_LINK = re.compile(r"\[\[(?:[^\[\]|]*\|)*([^\[\]|]*)\]\]")
 _LEFT_MARKS = re.compile(r"\{\{|\}\}|\[\[|\]\]|\{\||\|\}|'{2,}|__[A-Z]{3,}__|<!--|-->")
-_TABLE_LINE = re.compile(r"\s*(?:\{\||\|[-}+|]|[|!][^|]*\||\|\s)")
+_TABLE_LINE = re.compile(r"\s*(?:\{\||\|[-}+|]|[|!][^|]*\||[|!]\s)")
 _VARIANT = re.compile(r"-\{(?:[A-Za-z;-]{0,5}\|)?([^{}]*)\}-")
 _VARIANT_CHOICE = re.compile(r"(?:^|;)\s*zh(?:-hans|-cn|)\s*:\s*([^;]*)")
 _SPACE = re.compile(r"[^\S\n]+")
@@ -80,13 +84,17 @@ def passages(wikitext: str) -> list[str]:
     r"""The paragraphs of prose of a page, in their order.
 
     A paragraph that neither ends as a sentence nor has five words (ten Chinese characters) is
-    taken for a remnant (a caption, a label) and dropped, unless the page has nothing else.
+    taken for a remnant (a caption, a label) and dropped, unless the page has nothing else. A page
+    with more than 1,000 unclosed templates, links, tables or tags is broken: it has no passages.
 
     >>> passages("'''Foo''' is a [[bar (baz)|bar]]s.<ref>x</ref>\n* item\n== See ==\n{{stub}}")
     ['Foo is a bars.']
     """
+    wikitext = _BEFORE.sub("", wikitext)
+    if _is_broken(wikitext):
+        return []
     parts: list[str] = []
-    _write(parse(_BEFORE.sub("", wikitext), skip_style_tags=True), parts)
+    _write(parse(wikitext, skip_style_tags=True), parts)
     text = html.unescape(html.unescape("".join(parts)))
     text = _without_left_markup(text)
     if "-{" in text:
@@ -103,6 +111,16 @@ def passages(wikitext: str) -> list[str]:
             paragraphs.append(" ".join(lines))
             lines = []
     return [paragraph for paragraph in paragraphs if _is_prose(paragraph)] or paragraphs
+
+
+def _is_broken(wikitext: str) -> bool:
+    unclosed = (
+        wikitext.count(opening) - wikitext.count(closing)
+        for opening, closing in (("{{", "}}"), ("[", "]"), ("{|", "|}"))
+    )
+    if max(unclosed) > _MOST_UNCLOSED:
+        return True
+    return len(_OPENED.findall(wikitext)) - wikitext.count("</") > _MOST_UNCLOSED
 
 
 def _without_left_markup(text: str) -> str:
@@ -176,15 +194,20 @@ def _write_link(link: Wikilink, parts: list[str]) -> None:
     if link.text is not None:
         _write(link.text, parts)
     elif not (colon and _LANGUAGE_LINK.match(title)):
-        _write(parse(title.removeprefix(":")) if "{{" in title else link.title, parts)
+        start = len(parts)
+        _write(link.title, parts)
+        if title.startswith(":") and len(parts) > start:
+            parts[start] = parts[start].lstrip(" :")
 
 
 def _write_tag(tag: Tag, parts: list[str]) -> None:
     name = str(tag.tag).strip().lower()
     if tag.wiki_markup in _LIST_MARKS or (tag.self_closing and name in ("li", "dd", "dt")):
         parts.append(_NOT_PROSE)
+    elif name == "br":
+        parts.append(" ")
     elif name in _DROPPED_TAGS or tag.contents is None:
-        parts.append("\n" if name in ("table", "hr") else " " if name == "br" else "")
+        parts.append("\n" if name in ("table", "hr") else "")
     elif name in _BLOCKS:
         parts.append("\n\n")
         _write(tag.contents, parts)
