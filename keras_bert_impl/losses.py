@@ -169,6 +169,9 @@ class SparseCrossentropy(keras.losses.Loss):
     which over a whole vocabulary is much of a step.
 
     Shapes: y integers [...], x float [..., V] -> [...].
+
+    Raises:
+        ValueError: `fit` or `evaluate` meets a target outside [0, V), on CPUs.
     """
 
     def __init__(self, name: str = "sparse_crossentropy", **kwargs):
@@ -179,7 +182,9 @@ class SparseCrossentropy(keras.losses.Loss):
         if not ON_TENSORFLOW or tf.config.list_physical_devices("GPU"):
             return ops.sparse_categorical_crossentropy(labels, y_pred, from_logits=True)
         rows = tf.reshape(y_pred, (-1, y_pred.shape[-1]))
-        return tf.reshape(_crossentropy(rows, tf.reshape(labels, [-1])), tf.shape(labels))
+        with tf.control_dependencies([_check_below(labels, y_pred.shape[-1])]):
+            losses = _crossentropy(rows, tf.reshape(labels, [-1]))
+        return tf.reshape(losses, tf.shape(labels))
 
 
 @keras.saving.register_keras_serializable("keras_bert_impl")
@@ -199,12 +204,22 @@ class SparseAccuracy(keras.metrics.MeanMetricWrapper):
 
 
 def _is_largest(y_true, y_pred):
-    labels = ops.cast(y_true, "int32")
+    # The loss refuses targets outside the range.
+    labels = ops.clip(ops.cast(y_true, "int32"), 0, y_pred.shape[-1] - 1)
     if ON_TENSORFLOW:
         found = tf.gather(y_pred, labels, batch_dims=len(labels.shape))
     else:
         found = ops.take_along_axis(y_pred, ops.expand_dims(labels, -1), axis=-1)[..., 0]
     return ops.cast(found >= ops.max(y_pred, axis=-1), "float32")
+
+
+def _check_below(labels, limit: int):
+    """An operation that fails with a message that the trainer shows."""
+    lowest = tf.minimum(tf.reduce_min(labels), 0)
+    highest = tf.maximum(tf.reduce_max(labels), 0)
+    message = f"keras_bert_impl: targets must be in [0, {limit})"
+    valid = tf.logical_and(lowest >= 0, highest < limit)
+    return tf.debugging.Assert(valid, [message, lowest, highest])
 
 
 if ON_TENSORFLOW:

@@ -235,6 +235,16 @@ def test_positions_outside_a_row_are_refused(bad):
         model.predict(batch, verbose=0)
 
 
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="JAX checks no values")
+def test_targets_outside_the_vocabulary_are_refused():
+    model = BertPretrainer(LONG)
+    model.compile("sgd")
+    x, y, w = examples(3, 20)
+    y["masked_lm"][1, 0] = V
+    with pytest.raises(ValueError, match=r"targets must be in \[0, 30\), got values from 0 to 30"):
+        model.fit(x, y, sample_weight=w, verbose=0)
+
+
 def test_shapes_stay_static():
     specs = {
         name: keras.KerasTensor((4, 2 if name == "masked_positions" else 5), "int32")
