@@ -114,7 +114,7 @@ def generate(
     documents = read_documents(corpus, format=corpus_format, on_skip=skipped)
     run.begin()
     chunks = run.missing(chunks_of(documents, run.settings.chunk_bytes))
-    for number in make_chunks(ChunkMaker(tokenizer, run.settings, run.folder), chunks, workers):
+    for number, _ in make_chunks(ChunkMaker(tokenizer, run.settings, run.folder), chunks, workers):
         run.add(number)
         run.made += 1
         if on_progress is not None:

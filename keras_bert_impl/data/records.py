@@ -5,8 +5,8 @@ Static: Google's schema. int64 ``input_ids``, ``input_mask``, ``segment_ids`` [S
 out without sentence task) and float ``masked_lm_weights`` [P].
 
 Dynamic: unmasked examples without padding. int64 ``token_ids`` [L], ``first_length`` [1],
-``is_random_next`` [1] (left out without sentence task) and, where the vocabulary does not show which
-pieces make a word (Chinese), ``continues`` [L].
+``is_random_next`` [1] (left out without sentence task) and, where the vocabulary does not show
+which pieces make a word (Chinese), ``continues`` [L].
 
 Shapes: N examples, L tokens of an example, S sequence, P predictions.
 

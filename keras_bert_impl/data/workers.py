@@ -1,4 +1,4 @@
-"""Worker processes that make chunks, one at a time each; a dead one is noticed and named."""
+"""Worker processes that work on chunks, one at a time each; a dead one is noticed and named."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pickle
 import signal
 from collections.abc import Iterable, Iterator
 from multiprocessing.connection import Connection, wait
-from typing import Protocol
+from typing import Any, Protocol
 
 from keras_bert_impl.data.chunks import Chunk
 
@@ -15,13 +15,13 @@ __all__ = ["Maker", "make_chunks"]
 
 
 class Maker(Protocol):
-    """Something picklable that makes the shards of a chunk."""
+    """Something picklable that makes something picklable, or files, of a chunk."""
 
-    def make(self, chunk: Chunk) -> None: ...
+    def make(self, chunk: Chunk) -> Any: ...
 
 
-def make_chunks(maker: Maker, chunks: Iterable[Chunk], workers: int) -> Iterator[int]:
-    """Makes all chunks and yields the number of each when it is done, in any order.
+def make_chunks(maker: Maker, chunks: Iterable[Chunk], workers: int) -> Iterator[tuple[int, Any]]:
+    """Makes all chunks and yields the number and result of each when it is done, in any order.
 
     Memory holds a chunk for each worker and a few more.
 
@@ -37,8 +37,7 @@ def make_chunks(maker: Maker, chunks: Iterable[Chunk], workers: int) -> Iterator
     """
     if workers == 1:
         for chunk in chunks:
-            maker.make(chunk)
-            yield chunk.number
+            yield chunk.number, maker.make(chunk)
         return
     pool = _Pool(pickle.dumps(maker), workers)
     try:
@@ -52,7 +51,7 @@ class _Pool:
         self._maker, self._most = maker, most
         self._workers: list[_Worker] = []
 
-    def run(self, chunks: Iterator[Chunk]) -> Iterator[int]:
+    def run(self, chunks: Iterator[Chunk]) -> Iterator[tuple[int, Any]]:
         chunk = next(chunks, None)
         while chunk is not None or any(worker.chunk for worker in self._workers):
             if chunk is not None and (idle := self._idle()) is not None:
@@ -102,16 +101,16 @@ class _Worker:
         except OSError:
             self._raise_dead()
 
-    def receive(self) -> int:
-        """The number of the chunk that is done."""
+    def receive(self) -> tuple[int, Any]:
+        """Number and result of the chunk that is done."""
         try:
-            error = self.connection.recv()
+            error, result = self.connection.recv()
         except (EOFError, OSError):
             self._raise_dead()
         chunk, self.chunk = self.chunk, None
         if error is not None:
             raise error
-        return chunk.number
+        return chunk.number, result
 
     def _raise_dead(self) -> None:
         self.process.join()
@@ -120,8 +119,8 @@ class _Worker:
         if code < 0:
             reason = f"killed by {signal.Signals(-code).name}; is there enough memory?"
         raise ChildProcessError(
-            f"a worker process ended ({reason}) while it made {self.chunk}; finished shards are "
-            "kept, and the same command goes on from there"
+            f"a worker process ended ({reason}) while it worked on {self.chunk}; finished "
+            "shards are kept, and the same command goes on from there"
         ) from None
 
 
@@ -140,8 +139,7 @@ def _work(connection: Connection, maker: bytes) -> None:
         except (EOFError, ConnectionResetError):
             return
         try:
-            unpickled.make(chunk)
-            result = None
+            answer = None, unpickled.make(chunk)
         except (ValueError, OSError) as error:
-            result = error
-        connection.send(result)
+            answer = error, None
+        connection.send(answer)
