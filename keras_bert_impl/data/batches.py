@@ -17,6 +17,7 @@ from keras_bert_impl.data.labels import class_weight_table
 
 __all__ = [
     "PerToken",
+    "Targets",
     "as_one_batch",
     "bucketed_batches",
     "length_sorted_batches",
@@ -46,6 +47,7 @@ def row_batches(
     drop_remainder: bool = False,
     pool_batches: int = 100,
     pad_to: int | None = None,
+    choices: int | None = None,
 ) -> tf.data.Dataset:
     """Batches of packed rows with targets of any form; order and options of `bucketed_batches`.
 
@@ -54,6 +56,8 @@ def row_batches(
         targets: an array [N, ...], a `PerToken` (becomes [B, S]), or a dict of these.
         weights: sample weights, likewise.
         batch_size, shuffle, seed, drop_remainder, pool_batches, pad_to: as `bucketed_batches`.
+        choices: C: so many rows, one behind the other, are one example; features are [B, C, S],
+            and targets and weights are those of N / C examples.
 
     Returns:
         Dataset of ``features``, ``(features, targets)`` or ``(features, targets, weights)``.
@@ -67,19 +71,28 @@ def row_batches(
     for part in tf.nest.flatten(parts):
         is_per_token = isinstance(part, PerToken)
         found = len(part.values if is_per_token else part)
-        wanted = len(rows.token_ids if is_per_token else rows)
+        wanted = len(rows.token_ids) if is_per_token else len(rows) // (choices or 1)
         if found != wanted:
             raise ValueError(f"expected a target or weight for each of {wanted}, got {found}")
-    cut = _Cut(len(rows), batch_size, drop_remainder, pool_batches, pad_to, rows.pad_id)
-    order = None if shuffle else np.arange(len(rows))
-    return cut.dataset(rows, parts, order, seed)
+    number = len(rows) // (choices or 1)
+    cut = _Cut(number, batch_size, drop_remainder, pool_batches, pad_to, rows.pad_id, choices)
+    return cut.dataset(rows, parts, None if shuffle else np.arange(number), seed)
 
 
 def sorted_row_batches(
-    rows: EncodedTexts, *, batch_size: int = 32
+    rows: EncodedTexts, *, batch_size: int = 32, choices: int | None = None
 ) -> tuple[tf.data.Dataset, np.ndarray]:
     """Batches of rows of about equal length, and the way back, as `length_sorted_batches`."""
-    return length_sorted_batches(None, rows, batch_size=batch_size)
+    return _sorted(rows, (), batch_size, choices)
+
+
+def _sorted(rows, targets, batch_size, choices=None) -> tuple[tf.data.Dataset, np.ndarray]:
+    lengths = rows.lengths.reshape(-1, choices or 1).max(axis=1)
+    order = np.argsort(-lengths, kind="stable")
+    restore = np.empty_like(order)
+    restore[order] = np.arange(len(order))
+    cut = _Cut(len(order), batch_size, pad_id=rows.pad_id, choices=choices)
+    return cut.dataset(rows, targets, order), restore
 
 
 def bucketed_batches(
@@ -141,10 +154,16 @@ def bucketed_batches(
     rows = texts
     if not isinstance(texts, EncodedTexts):
         rows = encode_texts(tokenizer, texts, pairs, max_length=max_length, truncation=truncation)
-    cut = _Cut(len(rows), batch_size, drop_remainder, pool_batches, pad_to, rows.pad_id)
-    if not shuffle:
-        return cut.dataset(rows, targets, np.arange(len(rows)))
-    return cut.dataset(rows, targets, seed=seed)
+    return row_batches(
+        rows,
+        *targets,
+        batch_size=batch_size,
+        shuffle=shuffle,
+        seed=seed,
+        drop_remainder=drop_remainder,
+        pool_batches=pool_batches,
+        pad_to=pad_to,
+    )
 
 
 def length_sorted_batches(
@@ -171,22 +190,20 @@ def length_sorted_batches(
     rows = texts
     if not isinstance(texts, EncodedTexts):
         rows = encode_texts(tokenizer, texts, pairs, max_length=max_length, truncation=truncation)
-    order = np.argsort(-rows.lengths, kind="stable")
-    restore = np.empty_like(order)
-    restore[order] = np.arange(len(order))
-    return _Cut(len(rows), batch_size, pad_id=rows.pad_id).dataset(rows, targets, order), restore
+    return _sorted(rows, targets, batch_size)
 
 
-def as_one_batch(rows: EncodedTexts) -> dict[str, tf.Tensor]:
+def as_one_batch(rows: EncodedTexts, choices: int | None = None) -> dict[str, tf.Tensor]:
     """The features of all rows, int32 [N, longest]: for a few, without a dataset."""
-    cut = _Cut(len(rows), len(rows), pad_id=rows.pad_id)
+    number = len(rows) // (choices or 1)
+    cut = _Cut(number, number, pad_id=rows.pad_id, choices=choices)
     arrays = (rows.token_ids, rows.starts, rows.lengths, rows.first_lengths)
-    return cut._features(arrays, tf.range(len(rows)))[0]
+    return cut._features(arrays, tf.range(number, dtype=tf.int64))[0]
 
 
 @dataclass(frozen=True)
 class _Cut:
-    """How N rows are cut into batches."""
+    """How N rows, or groups of `choices` rows, are cut into batches."""
 
     rows: int
     batch_size: int
@@ -194,6 +211,7 @@ class _Cut:
     pool_batches: int = 1
     pad_to: int | None = None
     pad_id: int = 0
+    choices: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "pool_batches"):
@@ -269,6 +287,8 @@ class _Cut:
         return batches.prefetch(tf.data.AUTOTUNE)
 
     def _shuffled(self, lengths: tf.Tensor, seed: list) -> tuple[tf.Tensor, tf.Tensor]:
+        if self.choices is not None:
+            lengths = tf.reduce_max(tf.reshape(lengths, [-1, self.choices]), axis=-1)
         seed = tf.cast(tf.stack(seed), tf.int64)
         shuffle = tf.random.experimental.stateless_shuffle
         order = shuffle(tf.range(self.rows, dtype=tf.int64), seed)[: self.used]
@@ -295,6 +315,9 @@ class _Cut:
         And where each token is among all, int64 [B, S], and whether it is one, bool [B, S].
         """
         token_ids, starts, lengths, first_lengths = arrays
+        if self.choices is not None:
+            chosen = chosen[:, tf.newaxis] * self.choices + tf.range(self.choices, dtype=tf.int64)
+            chosen = tf.reshape(chosen, [-1])
         lengths = tf.gather(lengths, chosen)
         positions = tf.range(tf.reduce_max(lengths) if self.pad_to is None else self.pad_to)
         real = positions < lengths[:, tf.newaxis]
@@ -308,6 +331,10 @@ class _Cut:
             "padding_mask": tf.cast(real, tf.int32),
         }
         static = [self._static_rows, self.pad_to]
+        if self.choices is not None:
+            shape = [-1, self.choices, tf.shape(real)[1]]
+            features = {name: tf.reshape(value, shape) for name, value in features.items()}
+            static = [self._static_rows, self.choices, self.pad_to]
         features = {name: tf.ensure_shape(value, static) for name, value in features.items()}
         return features, places, real
 

@@ -12,7 +12,14 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-__all__ = ["Columns", "Table", "find_columns", "is_header", "refuse_hidden_header"]
+__all__ = [
+    "Columns",
+    "Table",
+    "find_columns",
+    "is_header",
+    "is_other_column",
+    "refuse_hidden_header",
+]
 
 _PAIRS = (
     ("sentence1", "sentence2"),
@@ -124,6 +131,11 @@ def is_header(fields: list[str], asked: Columns, header: bool | None, name: str)
     if all(_NAME.fullmatch(word) for word in words):
         raise ValueError(_doubt(name, fields))
     return False
+
+
+def is_other_column(name: str) -> bool:
+    """Whether a name is well known for what is neither text nor label: an id, a source ..."""
+    return name.lower() in _OTHERS
 
 
 def refuse_hidden_header(table: Table, labels: list[str]) -> None:

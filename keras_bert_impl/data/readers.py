@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import BinaryIO, NamedTuple
 
 from keras_bert_impl.data.columns import (
@@ -53,6 +53,15 @@ class LabelledExamples:
     def __len__(self) -> int:
         return len(self.texts)
 
+    def rows(self, kept: Sequence[int]) -> LabelledExamples:
+        """Some of the examples, in the order of their numbers `kept`."""
+        lists = {
+            name: [values[row] for row in kept]
+            for name in ("texts", "pairs", "labels", "lines")
+            if (values := getattr(self, name)) is not None
+        }
+        return replace(self, **lists)
+
 
 class TextRow(NamedTuple):
     """One text to classify: the line on which it starts (from 1), the text and its pair."""
@@ -70,6 +79,7 @@ def read_labelled(
     label: Column | None = None,
     format: str | None = None,
     header: bool | None = None,
+    skip_short: bool = False,
 ) -> LabelledExamples:
     """Reads a whole file of examples.
 
@@ -84,6 +94,8 @@ def read_labelled(
         format: ``"tsv"`` (a quote is an ordinary character), ``"csv"`` (quoted) or ``"jsonl"``;
             by default from the extension.
         header: whether the first row is a header; by default told by well-known names.
+        skip_short: leave rows out that have fewer columns than the first, with a warning that
+            counts them, where they are an error otherwise.
 
     Raises:
         ValueError: the file is empty or has a header only, is not UTF-8, has ragged rows or broken
@@ -92,7 +104,7 @@ def read_labelled(
             file and, for one row, its line.
         FileNotFoundError: no such file.
     """
-    layout, rows = _open(path, Columns(text, pair, label), format, header)
+    layout, rows = _open(path, Columns(text, pair, label), format, header, skip_short)
     texts, pairs, labels, lines = [], [], [], []
     for row in rows:
         first, second = layout.texts_of(row)
@@ -185,12 +197,16 @@ class _Layout:
 
 
 def _open(
-    source: str | os.PathLike | BinaryIO, asked: Columns, format: str | None, header: bool | None
+    source: str | os.PathLike | BinaryIO,
+    asked: Columns,
+    format: str | None,
+    header: bool | None,
+    skip_short: bool = False,
 ) -> tuple[_Layout, Iterator[Row]]:
     """Finds the columns of a file; returns them and an iterator over its rows of data."""
     name = source_name(source)
     format = file_format(source, format)
-    rows = read_rows(source, format)
+    rows = read_rows(source, format, skip_short=skip_short)
     first = next(rows, None)
     if first is None:
         raise ValueError(f"{name}: the file is empty")

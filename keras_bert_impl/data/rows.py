@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import logging
 import os
 import sys
 import zlib
@@ -18,6 +19,8 @@ from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
 
 __all__ = ["FORMATS", "Row", "file_format", "json_type", "read_rows", "source_name"]
+
+_logger = logging.getLogger(__name__)
 
 FORMATS = ("tsv", "csv", "jsonl")
 _EXTENSIONS = {
@@ -74,12 +77,15 @@ def file_format(source: str | os.PathLike | BinaryIO, format: str | None = None)
     return _EXTENSIONS[extension]
 
 
-def read_rows(source: str | os.PathLike | BinaryIO, format: str | None = None) -> Iterator[Row]:
+def read_rows(
+    source: str | os.PathLike | BinaryIO, format: str | None = None, *, skip_short: bool = False
+) -> Iterator[Row]:
     """Yields the rows of a file one by one.
 
     Args:
         source: path (``.gz`` is decompressed), ``"-"`` for standard input, or a binary stream.
         format: one of `FORMATS`; by default from the extension.
+        skip_short: leave rows of fewer columns than the first out, and count them in a warning.
 
     Blank lines at the end are dropped. In a TSV or CSV file of one column a blank line is a row
     with an empty field, also where all are blank; elsewhere a blank line between rows is an error.
@@ -97,7 +103,8 @@ def read_rows(source: str | os.PathLike | BinaryIO, format: str | None = None) -
             yield from _objects(lines, name)
         else:
             split = _split_csv if format == "csv" else _split_tsv
-            yield from _rectangular(split(lines, name), name)
+            rows = split(lines, name)
+            yield from _rectangular(_long_enough(rows, name) if skip_short else rows, name)
 
 
 @contextmanager
@@ -185,6 +192,19 @@ def _rectangular(rows: Iterable[Row], name: str) -> Iterator[Row]:
         yield row
     if first is None:
         yield from blank
+
+
+def _long_enough(rows: Iterable[Row], name: str) -> Iterator[Row]:
+    """Passes on the rows that have as many columns as the first."""
+    width = short = 0
+    for row in rows:
+        width = width or len(row.fields)
+        if len(row.fields) < width and not _is_blank(row):
+            short += 1
+        else:
+            yield row
+    if short:
+        _logger.warning("%s: %d rows have fewer than %d columns: left out", name, short, width)
 
 
 def _is_blank(row: Row) -> bool:
