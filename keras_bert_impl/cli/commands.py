@@ -33,7 +33,7 @@ from keras_bert_impl.cli.options import (
 )
 from keras_bert_impl.cli.process import Commands, end_as_interrupted, set_up
 
-__all__ = ["app", "main"]
+__all__ = ["app", "jobs_and_display", "main"]
 
 app = typer.Typer(
     cls=Commands,
@@ -68,7 +68,7 @@ def _options(
 
 
 @contextlib.contextmanager
-def _jobs() -> Iterator[tuple]:
+def jobs_and_display() -> Iterator[tuple]:
     """Imports what a command needs, quietly; yields the jobs and what shows them."""
     set_up()
     from keras_bert_impl import jobs
@@ -89,7 +89,7 @@ def quickstart(
     verbose: Verbose = False,
 ) -> None:
     """Go the whole way once: fine-tune on shipped sentences, export, ask the export."""
-    with _jobs() as (jobs, show):
+    with jobs_and_display() as (jobs, show):
         options = {} if epochs is None else {"epochs": epochs}
         with show.training() as on_event:
             result = jobs.quickstart(weights, output, seed=seed, on_event=on_event, **options)
@@ -144,7 +144,7 @@ def finetune(
     values = {name: value for name, value in locals().items() if name not in _NOT_SETTINGS}
     values |= {"metric": metric.value, "dtype": dtype.value}
     values["class_weights"] = _parse_class_weights(class_weights)
-    with _jobs() as (jobs, show):
+    with jobs_and_display() as (jobs, show):
         inputs = jobs.InputOptions(text_column, pair_column, label_column, format, header)
         settings = jobs.FinetuneSettings(inputs=inputs, **values)
         with show.training() as on_event:
@@ -183,7 +183,7 @@ def evaluate(
     verbose: Verbose = False,
 ) -> None:
     """Score a run on a labelled file: accuracy, macro F1, MCC and a report per label."""
-    with _jobs() as (jobs, show):
+    with jobs_and_display() as (jobs, show):
         inputs = jobs.InputOptions(text_column, pair_column, label_column, format, header)
         show.result(jobs.evaluate(model, data, inputs), show.evaluation, as_json)
 
@@ -205,7 +205,7 @@ def predict(
     verbose: Verbose = False,
 ) -> None:
     """Predict a label and its probability for each row, in the order of the rows."""
-    with _jobs() as (jobs, show):
+    with jobs_and_display() as (jobs, show):
         source = sys.stdin.buffer if input == "-" else input
         target = sys.stdout.buffer if output == "-" else output
         with show.counting() as on_rows:
@@ -234,7 +234,7 @@ def export(
     verbose: Verbose = False,
 ) -> None:
     """Write a SavedModel that takes text, and verify it in a fresh process."""
-    with _jobs() as (jobs, show):
+    with jobs_and_display() as (jobs, show):
         show.result(jobs.export_run(model, output, version=version), show.export, as_json)
 
 
@@ -245,7 +245,7 @@ def verify(
     verbose: Verbose = False,
 ) -> None:
     """Compare a SavedModel with the answers that its model gave when it was exported."""
-    with _jobs() as (jobs, show):
+    with jobs_and_display() as (jobs, show):
         report = jobs.verify_export(folder)
         show.result(report, show.verification, as_json)
         if not report.ok:

@@ -4,26 +4,35 @@ from __future__ import annotations
 
 from keras_bert_impl.jobs.evaluation import Evaluation, evaluate
 from keras_bert_impl.jobs.exporting import export_run, verify_export
+from keras_bert_impl.jobs.filling import FilledTexts, fill_texts
 from keras_bert_impl.jobs.finetuning import FinetuneResult, finetune
-from keras_bert_impl.jobs.inputs import InputOptions
 from keras_bert_impl.jobs.prediction import predict_rows
+from keras_bert_impl.jobs.pretraining import PretrainResult, pretrain, settings_to_resume
+from keras_bert_impl.jobs.pretraining_settings import PretrainSettings
 from keras_bert_impl.jobs.quick_start import QuickstartResult, quickstart
 from keras_bert_impl.jobs.runs import Prediction, Run, load
 from keras_bert_impl.jobs.settings import FinetuneSettings
+from keras_bert_impl.tasks.inputs import InputOptions
 
 __all__ = [
     "Evaluation",
+    "FilledTexts",
     "FinetuneResult",
     "FinetuneSettings",
     "InputOptions",
     "Prediction",
+    "PretrainResult",
+    "PretrainSettings",
     "QuickstartResult",
     "Run",
     "evaluate",
     "export_run",
+    "fill_texts",
     "finetune",
     "load",
     "predict_rows",
+    "pretrain",
     "quickstart",
+    "settings_to_resume",
     "verify_export",
 ]

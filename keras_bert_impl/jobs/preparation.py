@@ -32,6 +32,7 @@ __all__ = [
     "config_of_size",
     "make_model",
     "make_tokenizer",
+    "open_vocabulary",
     "read_files",
     "write_json",
 ]
@@ -126,20 +127,34 @@ def make_tokenizer(settings: FinetuneSettings) -> BertTokenizer:
     Raises:
         FileNotFoundError, ValueError: there is no vocabulary, or it is damaged.
     """
+    if settings.vocab is not None:
+        return open_vocabulary(settings.vocab, settings.cased)
     overrides = {} if settings.cased is None else {"lowercase": not settings.cased}
-    if settings.vocab is None:
-        return BertTokenizer.from_pretrained(settings.weights, **overrides)
-    path = Path(settings.vocab).expanduser()
+    return BertTokenizer.from_pretrained(settings.weights, **overrides)
+
+
+def open_vocabulary(vocab: str | os.PathLike, cased: bool | None = None) -> BertTokenizer:
+    """The tokenizer of a ``vocab.txt``, or of a folder with one.
+
+    Args:
+        vocab: the file or folder.
+        cased: whether case is kept; None: as the folder says, or as the tokens suggest.
+
+    Raises:
+        FileNotFoundError, ValueError: there is no vocabulary, or it is damaged.
+    """
+    overrides = {} if cased is None else {"lowercase": not cased}
+    path = Path(vocab).expanduser()
     if path.is_dir():
         return BertTokenizer.from_pretrained(path, **overrides)
     if not path.exists():
         raise FileNotFoundError(f"no such vocabulary: {path}")
-    vocab = Vocab.load(path)
-    if settings.cased is None:
-        overrides["lowercase"] = is_lowercase(vocab)
+    loaded = Vocab.load(path)
+    if cased is None:
+        overrides["lowercase"] = is_lowercase(loaded)
         kind = "uncased" if overrides["lowercase"] else "cased"
         _logger.warning("%s is taken for %s: --cased or --uncased says it", path, kind)
-    return BertTokenizer(vocab, **overrides)
+    return BertTokenizer(loaded, **overrides)
 
 
 def make_model(
