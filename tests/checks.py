@@ -60,6 +60,7 @@ LAYERS = {
 }
 PRE_NORM = CONFIG.replace(norm_position="pre", position_embedding_type="sinusoidal")
 MASKED = {**BATCH, "masked_positions": np.array([[1, 2], [4, 0], [0, 0]], "int32")}
+CHOICES = {name: np.stack([x, x[::-1]], axis=1) for name, x in BATCH.items()}
 MODELS = {
     "BertEncoder": Case(lambda **kw: models.BertEncoder(CONFIG, **kw), (BATCH,)),
     "BertEncoder, pre": Case(lambda **kw: models.BertEncoder(PRE_NORM, **kw), (BATCH,)),
@@ -67,11 +68,18 @@ MODELS = {
         lambda **kw: models.BertClassifier(CONFIG, 3, dropout=0.2, labels=["a", "b", "c"], **kw),
         (BATCH,),
     ),
+    "BertClassifier, regression": Case(
+        lambda **kw: models.BertClassifier(CONFIG, 1, problem="regression", **kw), (BATCH,)
+    ),
+    "BertMultipleChoice": Case(lambda **kw: models.BertMultipleChoice(CONFIG, **kw), (CHOICES,)),
     "BertPretrainer": Case(lambda **kw: models.BertPretrainer(CONFIG, **kw), (MASKED,)),
     "BertPretrainer, masked LM alone": Case(
         lambda **kw: models.BertPretrainer(CONFIG, next_sentence=False, **kw), (BATCH,)
     ),
     "BertSpanPredictor": Case(lambda **kw: models.BertSpanPredictor(CONFIG, **kw), (BATCH,)),
+    "BertTokenClassifier": Case(
+        lambda **kw: models.BertTokenClassifier(CONFIG, 3, dropout=0.2, **kw), (BATCH,)
+    ),
 }
 
 

@@ -5,40 +5,37 @@ Shapes: B batch, S sequence, H hidden, C classes.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import keras
 
 from keras_bert_impl.config import BertConfig
-from keras_bert_impl.layers import ClassificationHead
-from keras_bert_impl.losses import WeightedMean
-from keras_bert_impl.models.encoder import BertEncoder
-from keras_bert_impl.trainer import Trainer
+from keras_bert_impl.models.label_model import LabelModel
 
 __all__ = ["BertClassifier"]
 
-# Function -> the class that takes it on logits.
-_LOGIT_LOSSES = {
-    keras.losses.binary_crossentropy: keras.losses.BinaryCrossentropy,
-    keras.losses.binary_focal_crossentropy: keras.losses.BinaryFocalCrossentropy,
-    keras.losses.categorical_crossentropy: keras.losses.CategoricalCrossentropy,
-    keras.losses.categorical_focal_crossentropy: keras.losses.CategoricalFocalCrossentropy,
-    keras.losses.sparse_categorical_crossentropy: keras.losses.SparseCategoricalCrossentropy,
+# What the logits are for -> the loss.
+_PROBLEMS = {
+    "classification": "sparse_categorical_crossentropy",
+    "multi_label": "binary_crossentropy",
+    "regression": "mean_squared_error",
 }
 
 
 @keras.saving.register_keras_serializable("keras_bert_impl")
-class BertClassifier(Trainer):
+class BertClassifier(LabelModel):
     """logits = W Dropout(pooled_output) + b, for single texts and for pairs.
 
     Padding: as in `BertEncoder`; the logits of a row do not depend on it.
 
     Args:
         config: a `BertConfig` (or the dict of one).
-        num_classes: C, at least 2.
+        num_classes: C: at least 2; with `problem="regression"` 1 or more.
         dropout: on the pooled output, in [0, 1); default: the config's `hidden_dropout_prob`.
         labels: the C label names in the order of the logits.
+        problem: what the logits are for: ``classification`` (one of C classes; softmax),
+            ``multi_label`` (any of C labels; sigmoid) or ``regression`` (they are the scores). It
+            decides what `compile` takes for loss and metrics.
 
     Call arguments: as `BertEncoder`: a dict of `token_ids`, `segment_ids`, `padding_mask`,
         int32 [B, S].
@@ -47,7 +44,8 @@ class BertClassifier(Trainer):
         logits, float32 [B, C].
 
     Raises:
-        ValueError: `num_classes` is below 2, or `labels` does not name each class once.
+        ValueError: `num_classes` is too small, `problem` is another word, or `labels` does not name
+            each class once.
 
     >>> import numpy as np
     >>> config = BertConfig(
@@ -58,53 +56,43 @@ class BertClassifier(Trainer):
     (1, 3)
     """
 
+    least_classes = 1
+
     def __init__(
         self,
         config: BertConfig | dict,
         num_classes: int,
         dropout: float | None = None,
         labels: Sequence[str] | None = None,
+        problem: str = "classification",
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        if num_classes < 2:
+        if problem not in _PROBLEMS:
+            raise ValueError(f"problem must be one of {', '.join(_PROBLEMS)}, got {problem!r}")
+        if problem != "regression" and num_classes < 2:
             raise ValueError(f"num_classes must be at least 2, got {num_classes}")
-        if labels is not None and not len(labels) == len(set(labels)) == num_classes:
-            raise ValueError(f"expected {num_classes} different labels, got {list(labels)}")
-        self.encoder = BertEncoder(config, dtype=self.dtype_policy, name="encoder")
-        self.config = self.encoder.config
-        self.num_classes = num_classes
-        self.labels = None if labels is None else tuple(labels)
-        self.dropout_rate = self.config.hidden_dropout_prob if dropout is None else dropout
-        self.head = ClassificationHead(
-            num_classes,
-            self.dropout_rate,
-            self.config.initializer_range,
-            dtype=self.dtype_policy,
-            name="head",
-        )
-        self.build()
-
-    def build(self, input_shape=None):
-        """Creates every weight; the shapes follow from the config alone."""
-        self.head.build((None, self.config.hidden_size))
+        super().__init__(config, num_classes, dropout, labels, **kwargs)
+        self.problem = problem
 
     def compile(self, optimizer="rmsprop", loss="auto", metrics="auto", **kwargs):
         """As `keras.Model.compile`, with the loss that fits logits.
 
         Args:
             optimizer: as in Keras.
-            loss: "auto" is the cross-entropy of integer labels. A crossentropy given by name
-                is taken on logits, which is what this model returns.
-            metrics: "auto" is accuracy.
+            loss: "auto" is the cross-entropy of integer labels [B], the binary cross-entropy of
+                0/1 labels [B, C], or the squared error of scores [B, C], as `problem` says. A
+                crossentropy given by name is taken on logits, which is what this model returns.
+            metrics: "auto" is accuracy, or for regression none beyond the loss.
             **kwargs: as in Keras.
 
         Raises:
             ValueError: a crossentropy object or function with `from_logits=False`.
         """
-        loss = "sparse_categorical_crossentropy" if loss == "auto" else loss
-        loss = keras.tree.map_structure(_on_logits, loss)
-        metrics = ["accuracy"] if metrics == "auto" else metrics
+        if metrics == "auto" and self.problem == "multi_label":
+            metrics = [keras.metrics.BinaryAccuracy("accuracy", threshold=0.0)]
+        elif metrics == "auto" and self.problem == "regression":
+            metrics = []
+        loss = _PROBLEMS[self.problem] if loss == "auto" else loss
         super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
 
     def call(self, inputs, training=False):
@@ -116,74 +104,10 @@ class BertClassifier(Trainer):
         return keras.KerasTensor((batch, self.num_classes), dtype="float32")
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "config": self.config.to_dict(),
-            "num_classes": self.num_classes,
-            "dropout": self.dropout_rate,
-            "labels": None if self.labels is None else list(self.labels),
-        }
+        return {**super().get_config(), "problem": self.problem}
 
     @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**config)
-
-    @classmethod
-    def from_pretrained(
-        cls, source: str | os.PathLike, num_classes: int | None = None, **kwargs
-    ) -> BertClassifier:
-        """A classifier with the weights of a folder, `hf:ORG/NAME` or `minilm`.
-
-        The head is loaded where the folder has one of `num_classes` outputs, and else newly
-        initialised, which is logged.
-
-        Args:
-            source: as `keras_bert_impl.sources.resolve`.
-            num_classes: default: that of the folder's own head.
-            **kwargs: `dropout`, `labels`, and what `keras.Model` takes.
-
-        Raises:
-            FileNotFoundError, ValueError: as `checkpoints.open_checkpoint` and its `load_into`.
-        """
-        from keras_bert_impl import checkpoints
-
-        checkpoint = checkpoints.open_checkpoint(source)
-        labels = checkpoint.labels
-        if num_classes is None and checkpoint.model_name == "BertClassifier":
-            num_classes = checkpoint.num_classes
-        if num_classes is None:
-            raise ValueError(f"{source} holds no classifier: give num_classes")
-        if labels is not None and len(labels) == num_classes:
-            kwargs.setdefault("labels", labels)
-        model = cls(checkpoint.config, num_classes, **kwargs)
-        checkpoint.load_into(model)
-        return model
-
-    def save_pretrained(self, folder: str | os.PathLike) -> None:
-        """Writes config, labels and weights; `from_pretrained` of the folder gives them back.
-
-        Raises:
-            FileExistsError: the folder holds a finished run.
-        """
-        from keras_bert_impl import checkpoints
-
-        checkpoints.save_run(self, folder)
-
-
-def _on_logits(loss):
-    """A crossentropy given by name as the object that takes logits; anything else as it is."""
-    is_name = isinstance(loss, str)
-    found = keras.losses.get(loss) if is_name else loss
-    if isinstance(found, WeightedMean):
-        found = found.loss
-    if isinstance(found, keras.losses.Loss):
-        kind, config = type(found), found.get_config()
-        takes_logits = config.get("from_logits", True)
-    else:
-        kind, config = _LOGIT_LOSSES.get(found), {}
-        takes_logits = kind is None
-    if takes_logits:
-        return loss
-    if is_name:
-        return kind.from_config({**config, "from_logits": True})
-    raise ValueError(f"the model returns logits: use {kind.__name__}(from_logits=True)")
+    def _settings_of(cls, checkpoint) -> dict:
+        # A Hugging Face head of one output is one for regression.
+        found = "regression" if checkpoint.num_classes == 1 else "classification"
+        return {"problem": getattr(checkpoint, "settings", {}).get("problem", found)}
