@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from keras_bert_impl.cli.display import Display
-from keras_bert_impl.jobs import FilledTexts, PretrainResult
+from keras_bert_impl.data.generation import GenerationProgress
+from keras_bert_impl.jobs import FilledTexts, LearnedVocabulary, MadeShards, PretrainResult
 from keras_bert_impl.jobs.pretraining_progress import OnEvent, PretrainStep, PretrainSummary, Window
 from keras_bert_impl.jobs.progress import Stage
 
@@ -46,6 +47,40 @@ class PretrainingDisplay(Display):
                     self.errors.print(line)
 
             yield on_event
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Callable[[int], None]]:
+        """Yields what is told the bytes read so far; with a counter on a terminal."""
+        with self._progress(TextColumn("{task.fields[text]}")) as progress:
+            task = progress.add_task("", total=None, text="")
+            yield lambda done: progress.update(task, text=f"{done / 1e6:,.0f} MB read")
+
+    @contextlib.contextmanager
+    def generating(self) -> Iterator[Callable[[GenerationProgress], None]]:
+        """Yields what is told the chunks done so far; with a counter on a terminal."""
+        with self._progress(TextColumn("{task.fields[text]}")) as progress:
+            task = progress.add_task("", total=None, text="")
+
+            def on_progress(done: GenerationProgress) -> None:
+                text = f"{done.text_bytes / 1e6:,.0f} MB, {done.examples:,} examples"
+                progress.update(task, text=text)
+
+            yield on_progress
+
+    def learned(self, result: LearnedVocabulary) -> None:
+        """Prints the size of a vocabulary."""
+        self.output.print(
+            f"{result.tokens:,} tokens from {result.words:,} distinct words: {result.file} "
+            f"({result.seconds:.0f} s)"
+        )
+
+    def shards(self, result: MadeShards) -> None:
+        """Prints the report of a corpus and its shards."""
+        for line in result.report:
+            self.output.print(line)
+        counts = ", ".join(f"{name} {count:,}" for name, count in result.examples.items() if count)
+        self.output.print(f"examples             {counts}")
+        self.output.print(f"shards written to {result.folder} ({result.seconds:.0f} s)")
 
     def pretrained(self, result: PretrainResult) -> None:
         """Prints the last scores and the folder of a run."""

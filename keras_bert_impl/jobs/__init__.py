@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from keras_bert_impl.data.example_settings import ExampleSettings
+from keras_bert_impl.data.masking import Masking
+from keras_bert_impl.jobs.corpora import (
+    LearnedVocabulary,
+    MadeShards,
+    make_shards,
+    make_vocabulary,
+)
 from keras_bert_impl.jobs.evaluation import Evaluation, evaluate
 from keras_bert_impl.jobs.exporting import export_run, verify_export
 from keras_bert_impl.jobs.filling import FilledTexts, fill_texts
@@ -15,6 +23,12 @@ from keras_bert_impl.jobs.settings import FinetuneSettings
 from keras_bert_impl.tasks.inputs import InputOptions
 
 __all__ = [
+    "make_vocabulary",
+    "make_shards",
+    "Masking",
+    "MadeShards",
+    "LearnedVocabulary",
+    "ExampleSettings",
     "Evaluation",
     "FilledTexts",
     "FinetuneResult",
