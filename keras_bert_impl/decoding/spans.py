@@ -77,7 +77,8 @@ def predict_logits(
     done = 0
     for features in batches.as_numpy_iterator():
         rows, width = features["token_ids"].shape
-        room = ((0, batch_size - rows), (0, -width % _WIDTH))
+        columns = min(width + -width % _WIDTH, shape[1])
+        room = ((0, batch_size - rows), (0, columns - width))
         outputs = model.predict_on_batch({k: np.pad(x, room) for k, x in features.items()})
         for name, values in logits.items():
             values[done : done + rows, :width] = outputs[name][:rows, :width]
