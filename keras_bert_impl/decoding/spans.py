@@ -78,7 +78,8 @@ def predict_logits(
     for features in batches.as_numpy_iterator():
         rows, width = features["token_ids"].shape
         columns = min(width + -width % _WIDTH, shape[1])
-        room = ((0, batch_size - rows), (0, columns - width))
+        # The last of several batches is filled up, so that it has the shape of the others.
+        room = ((0, batch_size - rows if done else 0), (0, columns - width))
         outputs = model.predict_on_batch({k: np.pad(x, room) for k, x in features.items()})
         for name, values in logits.items():
             values[done : done + rows, :width] = outputs[name][:rows, :width]
