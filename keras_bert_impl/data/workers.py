@@ -26,8 +26,9 @@ def make_chunks(maker: Maker, chunks: Iterable[Chunk], workers: int) -> Iterator
     Memory holds a chunk for each worker and a few more.
 
     Args:
-        maker: does the work, here where `workers` is 1, else in processes of one thread each,
-            without GPU. They are spawned, so a script needs ``if __name__ == "__main__":``.
+        maker: does the work, here where `workers` is 1 and until the first process has started,
+            else in processes of one thread each, without GPU. They are spawned, so a script needs
+            ``if __name__ == "__main__":``.
         chunks: what to make.
         workers: number of processes.
 
@@ -39,7 +40,7 @@ def make_chunks(maker: Maker, chunks: Iterable[Chunk], workers: int) -> Iterator
         for chunk in chunks:
             yield chunk.number, maker.make(chunk)
         return
-    pool = _Pool(pickle.dumps(maker), workers)
+    pool = _Pool(maker, workers)
     try:
         yield from pool.run(iter(chunks))
     finally:
@@ -47,37 +48,35 @@ def make_chunks(maker: Maker, chunks: Iterable[Chunk], workers: int) -> Iterator
 
 
 class _Pool:
-    def __init__(self, maker: bytes, most: int) -> None:
-        self._maker, self._most = maker, most
-        self._workers: list[_Worker] = []
+    def __init__(self, maker: Maker, workers: int) -> None:
+        self._maker = maker
+        pickled = pickle.dumps(maker)
+        self._workers = [_Worker(pickled) for _ in range(workers)]
 
     def run(self, chunks: Iterator[Chunk]) -> Iterator[tuple[int, Any]]:
         chunk = next(chunks, None)
         while chunk is not None or any(worker.chunk for worker in self._workers):
-            if chunk is not None and (idle := self._idle()) is not None:
+            idle = next((w for w in self._workers if w.is_ready and w.chunk is None), None)
+            if chunk is not None and idle is not None:
                 idle.send(chunk)
                 # Read ahead while the workers are busy.
                 chunk = next(chunks, None)
                 continue
-            busy = [worker for worker in self._workers if worker.chunk]
-            ready = wait([worker.connection for worker in busy])
-            for worker in busy:
-                if worker.connection in ready:
-                    yield worker.receive()
-
-    def _idle(self) -> _Worker | None:
-        for worker in self._workers:
-            if worker.chunk is None:
-                return worker
-        if len(self._workers) < self._most:
-            self._workers.append(_Worker(self._maker))
-            return self._workers[-1]
-        return None
+            starting = not any(worker.is_ready for worker in self._workers)
+            talking = [worker for worker in self._workers if worker.chunk or not worker.is_ready]
+            ready = wait([worker.connection for worker in talking], 0 if starting else None)
+            if not ready:
+                # TensorFlow takes seconds to import there: a good part of a small corpus.
+                yield chunk.number, self._maker.make(chunk)
+                chunk = next(chunks, None)
+            for worker in talking:
+                if worker.connection in ready and (done := worker.receive()) is not None:
+                    yield done
 
     def stop(self) -> None:
         for worker in self._workers:
             worker.connection.close()
-            if worker.chunk is not None:
+            if worker.chunk is not None or not worker.is_ready:
                 worker.process.terminate()
         for worker in self._workers:
             worker.process.join()
@@ -92,6 +91,7 @@ class _Worker:
         self.process = context.Process(target=_work, args=(theirs, maker), daemon=True)
         self.process.start()
         theirs.close()
+        self.is_ready = False
         self.chunk: Chunk | None = None
 
     def send(self, chunk: Chunk) -> None:
@@ -101,12 +101,15 @@ class _Worker:
         except OSError:
             self._raise_dead()
 
-    def receive(self) -> tuple[int, Any]:
-        """Number and result of the chunk that is done."""
+    def receive(self) -> tuple[int, Any] | None:
+        """Number and result of the chunk that is done; None: the process is ready to begin."""
         try:
             error, result = self.connection.recv()
         except (EOFError, OSError):
             self._raise_dead()
+        if not self.is_ready:
+            self.is_ready = True
+            return None
         chunk, self.chunk = self.chunk, None
         if error is not None:
             raise error
@@ -118,8 +121,9 @@ class _Worker:
         reason = f"exit code {code}"
         if code < 0:
             reason = f"killed by {signal.Signals(-code).name}; is there enough memory?"
+        doing = f"worked on {self.chunk}" if self.chunk else "started"
         raise ChildProcessError(
-            f"a worker process ended ({reason}) while it worked on {self.chunk}; finished "
+            f"a worker process ended ({reason}) while it {doing}; finished "
             "shards are kept, and the same command goes on from there"
         ) from None
 
@@ -133,6 +137,7 @@ def _work(connection: Connection, maker: bytes) -> None:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     unpickled: Maker = pickle.loads(maker)
+    connection.send((None, None))
     while True:
         try:
             chunk = connection.recv()

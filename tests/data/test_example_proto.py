@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -32,7 +34,7 @@ def test_bytes_are_those_of_protocol_buffers(seed):
     features = {"b": RaggedInts(flat, starts), "a_key": dense, "weights": floats}
     expected = [
         serialized({"b": flat[a:b], "a_key": dense[n], "weights": floats[n]})
-        for n, (a, b) in enumerate(zip(starts, starts[1:], strict=False))
+        for n, (a, b) in enumerate(pairwise(starts))
     ]
     assert encode_examples(features) == expected
 

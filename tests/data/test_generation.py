@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import multiprocessing
 import os
@@ -13,12 +14,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_bert_impl.data import generation
+from keras_bert_impl.data.chunks import chunks_of
+from keras_bert_impl.data.corpus import read_documents
 from keras_bert_impl.data.example_settings import ExampleSettings
 from keras_bert_impl.data.generation import generate
 from keras_bert_impl.data.masking import Masking
 from keras_bert_impl.data.records import write_records
 from keras_bert_impl.data.shards import open_shards
+from keras_bert_impl.data.workers import make_chunks
 from keras_bert_impl.text.tokenizer import BertTokenizer
 from keras_bert_impl.text.vocab import Vocab
 from tests.conftest import REPO
@@ -150,20 +153,20 @@ def test_a_folder_of_other_things_is_left_alone(corpus, tmp_path):
     assert (tmp_path / "out/train-00000.tfrecord").read_text() == "mine"
 
 
-class Stopped(Exception):
+class StoppedError(Exception):
     pass
 
 
 def stop_after(chunks: int):
     def on_progress(progress):
         if progress.chunks >= chunks:
-            raise Stopped
+            raise StoppedError
 
     return on_progress
 
 
 def begin(corpus, output, settings=SETTINGS, chunks=3):
-    with pytest.raises(Stopped):
+    with pytest.raises(StoppedError):
         generate(corpus, tokenizer(), output, settings, on_progress=stop_after(chunks))
 
 
@@ -245,13 +248,19 @@ class Killed:
     """A maker whose process is killed, as the system does that has no memory left."""
 
     def make(self, chunk):
-        os.kill(os.getpid(), signal.SIGKILL)
+        if multiprocessing.parent_process() is not None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        time.sleep(0.5)
 
 
-def test_a_killed_worker_is_named(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(generation, "ChunkMaker", lambda *_: Killed())
-    with pytest.raises(ChildProcessError, match=r"killed by SIGKILL.*chunk 0 \(.*corpus.txt:1 to"):
-        generate(corpus, tokenizer(), tmp_path / "out", SETTINGS, workers=2)
+def test_a_killed_worker_is_named(corpus):
+    one = next(chunks_of(read_documents(corpus), 3000))
+    chunks = (dataclasses.replace(one, number=number) for number in itertools.count())
+    with pytest.raises(
+        ChildProcessError, match=r"killed by SIGKILL.*worked on chunk \d+ \(.*corpus.txt:1 to"
+    ):
+        for _ in make_chunks(Killed(), chunks, workers=2):
+            pass
     assert not multiprocessing.active_children()
 
 
