@@ -20,8 +20,8 @@ class BertTokenClassifier(LabelModel):
     """logits[i] = W Dropout(sequence_output[i]) + b, for each token.
 
     Which tokens have a label is told by the sample weights of the loss, [B, S]: 1 at the first
-    piece of each word and 0 elsewhere. Without weights every position counts, padding too. The
-    loss of a batch in which all weights are 0 is 0.
+    piece of each word and 0 elsewhere. Padding never counts. The loss of a batch in which all
+    weights are 0 is 0.
 
     Padding: as in `BertEncoder`; the logits of a token do not depend on it, and those of padded
     positions mean nothing.
@@ -61,6 +61,8 @@ class BertTokenClassifier(LabelModel):
         super().__init__(config, num_classes, dropout, labels, **kwargs)
         # No loss reaches the pooler.
         self.encoder.pooler.trainable = False
+        # So that Keras hands on the mask of the encoder, which is the weight of padding: 0.
+        self.head.supports_masking = True
 
     def compile(
         self, optimizer="rmsprop", loss="auto", metrics="auto", weighted_metrics=None, **kwargs
