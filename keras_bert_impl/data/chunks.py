@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from keras_bert_impl.data.corpus import RawDocument
 
-__all__ = ["Chunk", "chunks_of"]
+__all__ = ["Chunk", "chunk_of", "chunks_of"]
 
 _DIGEST_BYTES = 16
 
@@ -49,14 +49,14 @@ def chunks_of(documents: Iterable[RawDocument], chunk_bytes: int) -> Iterator[Ch
         size += _bytes_of(document)
         if size >= chunk_bytes and len(group) > 1:
             if before:
-                yield _chunk(number, before)
+                yield chunk_of(number, before)
                 number += 1
             before, group, size = group, [], 0
     if len(group) < 2 or size < chunk_bytes / 2:
         before, group = before + group, []
     for rest in (before, group):
         if rest:
-            yield _chunk(number, rest)
+            yield chunk_of(number, rest)
             number += 1
 
 
@@ -65,7 +65,8 @@ def _bytes_of(document: RawDocument) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _chunk(number: int, documents: list[RawDocument]) -> Chunk:
+def chunk_of(number: int, documents: list[RawDocument]) -> Chunk:
+    """A chunk of these documents."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     size = 0
     for document in documents:
