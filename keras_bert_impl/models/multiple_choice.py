@@ -1,0 +1,128 @@
+"""Multiple choice (Devlin et al. 2019, section 4.4: SWAG).
+
+Shapes: B batch, C choices, S sequence, H hidden.
+"""
+
+from __future__ import annotations
+
+import os
+
+import keras
+from keras import ops
+
+from keras_bert_impl.config import BertConfig
+from keras_bert_impl.layers import ClassificationHead
+from keras_bert_impl.models.encoder import BertEncoder
+from keras_bert_impl.trainer import Trainer
+
+__all__ = ["BertMultipleChoice"]
+
+
+@keras.saving.register_keras_serializable("keras_bert_impl")
+class BertMultipleChoice(Trainer):
+    """logits[c] = w . Dropout(pooled_output of choice c) + b: which choice goes on with a text.
+
+    Each choice is a row `[CLS] text [SEP] choice [SEP]`; the softmax is over the choices of an
+    example, any number of them. Padding: as in `BertEncoder`.
+
+    Args:
+        config: a `BertConfig` (or the dict of one).
+        dropout: on the pooled output, in [0, 1); default: the config's `hidden_dropout_prob`.
+
+    Call arguments: as `BertEncoder`, with an axis more: a dict of `token_ids`, `segment_ids`,
+        `padding_mask`, int32 [B, C, S].
+
+    Returns:
+        logits, float32 [B, C].
+
+    >>> import numpy as np
+    >>> config = BertConfig(
+    ...     vocab_size=30, hidden_size=8, num_hidden_layers=1, num_attention_heads=2
+    ... )
+    >>> logits = BertMultipleChoice(config)({"token_ids": np.array([[[2, 7, 3], [2, 8, 3]]])})
+    >>> tuple(logits.shape)
+    (1, 2)
+    """
+
+    def __init__(self, config: BertConfig | dict, dropout: float | None = None, **kwargs):
+        super().__init__(**kwargs)
+        self.encoder = BertEncoder(config, dtype=self.dtype_policy, name="encoder")
+        self.config = self.encoder.config
+        self.dropout_rate = self.config.hidden_dropout_prob if dropout is None else dropout
+        self.head = ClassificationHead(
+            1,
+            self.dropout_rate,
+            self.config.initializer_range,
+            dtype=self.dtype_policy,
+            name="head",
+        )
+        self.build()
+
+    def build(self, input_shape=None):
+        """Creates every weight; the shapes follow from the config alone."""
+        self.head.build((None, self.config.hidden_size))
+
+    def compile(self, optimizer="rmsprop", loss="auto", metrics="auto", **kwargs):
+        """As `keras.Model.compile`.
+
+        Args:
+            optimizer: as in Keras.
+            loss: "auto" is the cross-entropy of the right choice, int32 [B].
+            metrics: "auto" is accuracy.
+            **kwargs: as in Keras.
+        """
+        if loss == "auto":
+            loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        metrics = ["accuracy"] if metrics == "auto" else metrics
+        super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
+
+    def call(self, inputs, training=False):
+        batch, choices, length = ops.shape(inputs["token_ids"])
+        rows = {name: ops.reshape(x, (-1, length)) for name, x in inputs.items() if x is not None}
+        pooled = self.encoder(rows, training=training)["pooled_output"]
+        logits = self.head(pooled, training=training)  # [B * C, 1]
+        return ops.reshape(logits, (batch, choices))
+
+    def compute_output_spec(self, inputs, training=False):
+        return keras.KerasTensor(inputs["token_ids"].shape[:2], dtype="float32")
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "config": self.config.to_dict(),
+            "dropout": self.dropout_rate,
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        return cls(**config)
+
+    @classmethod
+    def from_pretrained(cls, source: str | os.PathLike, **kwargs) -> BertMultipleChoice:
+        """A model with the weights of a folder, `hf:ORG/NAME` or `minilm`.
+
+        A head that the folder lacks is newly initialised, which is logged.
+
+        Args:
+            source: as `keras_bert_impl.sources.resolve`.
+            **kwargs: `dropout`, and what `keras.Model` takes.
+
+        Raises:
+            FileNotFoundError, ValueError: as `checkpoints.open_checkpoint` and its `load_into`.
+        """
+        from keras_bert_impl import checkpoints
+
+        checkpoint = checkpoints.open_checkpoint(source)
+        model = cls(checkpoint.config, **kwargs)
+        checkpoint.load_into(model)
+        return model
+
+    def save_pretrained(self, folder: str | os.PathLike) -> None:
+        """Writes config and weights; `from_pretrained` of the folder gives them back.
+
+        Raises:
+            FileExistsError: the folder holds a finished run.
+        """
+        from keras_bert_impl import checkpoints
+
+        checkpoints.save_run(self, folder)
