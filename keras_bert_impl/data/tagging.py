@@ -154,13 +154,13 @@ def _read_lines(name: str) -> list[str]:
 
 
 def _separator(lines: list[str]) -> str:
-    tabs = sum("\t" in line.strip(_BLANK) for line in lines)
+    tabs = sum("\t" in line for line in lines)
     return " " if tabs == 0 else "\t" if tabs == len(lines) else " \t"
 
 
 def _split(line: str, separator: str) -> list[str]:
     if separator.strip(_BLANK) or separator == "\t":
-        return line.split(separator)
+        return [field.strip(" ") or field for field in line.split(separator)]
     fields = re.split(f"[{separator}]+", line.rstrip(_BLANK))
     # A line that starts with a space has a space as its word.
     return [" ", *fields[1:]] if fields[0] == "" else fields
