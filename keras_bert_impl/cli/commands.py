@@ -22,7 +22,6 @@ from keras_bert_impl.cli.options import (
     Header,
     Json,
     LabelColumn,
-    Metric,
     Model,
     OutputFormat,
     PairColumn,
@@ -98,9 +97,20 @@ def quickstart(
 
 @app.command()
 def finetune(
-    train: Annotated[str, typer.Option(help="Labelled TSV, CSV or JSON lines file.")],
-    dev: Annotated[str, typer.Option(help="Labelled file to choose the best epoch on.")],
     output: Annotated[Path, typer.Option(help="Run folder to write.")],
+    train: Annotated[str | None, typer.Option(help="Labelled file to train on.")] = None,
+    dev: Annotated[str | None, typer.Option(help="Labelled file to choose the best on.")] = None,
+    task: Annotated[
+        str,
+        typer.Option(
+            help="classification, regression, multi-label, multiple-choice, token-classification, "
+            "question-answering, or a set of data: cola, sst-2, mrpc, qqp, sts-b, mnli, qnli, rte, "
+            "wnli, ax, xnli, chnsenticorp, lcqmc, bq, afqmc, ocnli, tnews, squad, cmrc, swag ..."
+        ),
+    ] = "classification",
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder of the set's files, for --train and --dev.")
+    ] = None,
     weights: Annotated[
         str, typer.Option(help="A folder, hf:ORG/NAME, minilm, or none (random weights).")
     ] = "minilm",
@@ -113,7 +123,9 @@ def finetune(
     epochs: Annotated[int, typer.Option(min=1)] = 3,
     batch_size: Annotated[int, typer.Option(min=1)] = 32,
     learning_rate: Annotated[float, typer.Option(help="Its peak.")] = 5e-5,
-    max_length: Annotated[int, typer.Option(help="Longest row in tokens.")] = 128,
+    max_length: Annotated[
+        int | None, typer.Option(help="Longest row in tokens; default: 128, for questions 384.")
+    ] = None,
     warmup: Annotated[
         float, typer.Option(min=0, max=1, help="Share of the steps that warm up.")
     ] = 0.1,
@@ -125,8 +137,30 @@ def finetune(
         int | None, typer.Option(min=1, help="Stop after so many epochs without a better score.")
     ] = None,
     metric: Annotated[
-        Metric, typer.Option(help="What is best on the dev file; f1 is macro F1.")
-    ] = Metric.ACCURACY,
+        str | None,
+        typer.Option(
+            help="What is best on the dev file: accuracy, f1 (macro), mcc, f1-binary; pearson, "
+            "spearman, mse; micro-f1, auc, exact. Default: as the task or set is published."
+        ),
+    ] = None,
+    num_trials: Annotated[
+        int, typer.Option(min=1, help="Train so often, with other seeds; keep the best.")
+    ] = 1,
+    doc_stride: Annotated[int, typer.Option(min=1, help="Questions: from window to window.")] = 128,
+    max_query_length: Annotated[int, typer.Option(min=1, help="Tokens of a question.")] = 64,
+    max_answer_length: Annotated[int, typer.Option(min=1, help="Tokens of an answer.")] = 30,
+    layer_decay: Annotated[
+        float, typer.Option(help="Learning rate of a layer over that of the one above.")
+    ] = 1.0,
+    freeze_layers: Annotated[
+        int, typer.Option(min=-1, help="Layers from below that stay; -1: the whole encoder.")
+    ] = 0,
+    ema: Annotated[
+        float | None, typer.Option(help="Keep a moving average of the weights, e.g. 0.999.")
+    ] = None,
+    lora_rank: Annotated[
+        int | None, typer.Option(min=1, help="Train low-rank changes of the encoder only.")
+    ] = None,
     dtype: Annotated[Dtype, typer.Option(help="Precision of training.")] = Dtype.FLOAT32,
     text_column: TextColumn = None,
     pair_column: PairColumn = None,
@@ -140,9 +174,9 @@ def finetune(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Fine-tune a classifier on labelled texts, or pairs of texts."""
+    """Fine-tune a model for a task: classes, scores, labels, choices, answers."""
     values = {name: value for name, value in locals().items() if name not in _NOT_SETTINGS}
-    values |= {"metric": metric.value, "dtype": dtype.value}
+    values["dtype"] = dtype.value
     values["class_weights"] = _parse_class_weights(class_weights)
     with jobs_and_display() as (jobs, show):
         inputs = jobs.InputOptions(text_column, pair_column, label_column, format, header)
@@ -173,7 +207,10 @@ def _parse_class_weights(text: str | None) -> str | dict[str, float] | None:
 @app.command()
 def evaluate(
     model: Model,
-    data: Annotated[str, typer.Option(help="Labelled TSV, CSV or JSON lines file.")],
+    data: Annotated[str, typer.Option(help="Labelled file.")],
+    errors: Annotated[
+        Path | None, typer.Option(help="TSV file to write what is predicted wrongly to.")
+    ] = None,
     text_column: TextColumn = None,
     pair_column: PairColumn = None,
     label_column: LabelColumn = None,
@@ -182,10 +219,11 @@ def evaluate(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Score a run on a labelled file: accuracy, macro F1, MCC and a report per label."""
+    """Score a run on a labelled file, for classes with a report and a confusion matrix."""
     with jobs_and_display() as (jobs, show):
         inputs = jobs.InputOptions(text_column, pair_column, label_column, format, header)
-        show.result(jobs.evaluate(model, data, inputs), show.evaluation, as_json)
+        result = jobs.evaluate(model, data, inputs, errors=errors)
+        show.result(result, show.evaluation, as_json)
 
 
 @app.command()
@@ -204,7 +242,7 @@ def predict(
     header: Header = None,
     verbose: Verbose = False,
 ) -> None:
-    """Predict a label and its probability for each row, in the order of the rows."""
+    """Predict a label, score, choice or answer for each row, in the order of the rows."""
     with jobs_and_display() as (jobs, show):
         source = sys.stdin.buffer if input == "-" else input
         target = sys.stdout.buffer if output == "-" else output

@@ -83,6 +83,12 @@ class Display:
     def finetune(self, result: FinetuneResult) -> None:
         """Prints scores and folder of a run."""
         self._report(f"dev, epoch {result.best_epoch} (best {result.metric})", result.dev)
+        if len(result.trials) > 1:
+            shown = ", ".join(
+                f"{trial.seed}: {trial.score:.4f}{' (collapsed)' if trial.collapsed else ''}"
+                for trial in result.trials
+            )
+            self.output.print(f"{result.metric} by seed {shown}; median {result.median_score:.4f}")
         self.output.print(f"run written to {result.folder} ({result.seconds:.0f} s)")
 
     def evaluation(self, result: Evaluation) -> None:
@@ -113,18 +119,58 @@ class Display:
         out(f"\nServe it:\n  {result.docker}\nAsk it:\n  {result.curl}")
 
     def _report(self, title: str, report: dict) -> None:
-        self.output.print(
-            f"{title}: {report['examples']} rows, accuracy {report['accuracy']:.4f}, "
-            f"macro F1 {report['macro_f1']:.4f}, MCC {report['matthews_correlation']:.4f}"
-        )
+        shown = ", ".join(_shown(name, value) for name, value in _scores(report).items())
+        self.output.print(f"{title}: {report['examples']} rows, {shown}")
+        if "classes" not in report:
+            return
         table = Table(box=None)
         table.add_column("label")
-        for name in ("precision", "recall", "f1", "rows"):
+        columns = [
+            name
+            for name in ("precision", "recall", "f1", "auc")
+            if any(name in scores for scores in report["classes"].values())
+        ]
+        for name in (*columns, "rows"):
             table.add_column(name, justify="right")
         for label, scores in report["classes"].items():
-            numbers = (f"{scores[name]:.4f}" for name in ("precision", "recall", "f1"))
+            numbers = ("" if scores[n] is None else f"{scores[n]:.4f}" for n in columns)
             table.add_row(Text(label), *numbers, str(scores["support"]))
         self.output.print(table)
+        if 1 < len(report.get("confusion_matrix", ())) <= _LARGEST_MATRIX:
+            self._matrix(list(report["classes"]), report["confusion_matrix"])
+
+    def _matrix(self, labels: list[str], counts: list[list[int]]) -> None:
+        table = Table(box=None)
+        for name in ("label \\ prediction", *labels):
+            table.add_column(Text(name), justify="right")
+        for label, row in zip(labels, counts, strict=True):
+            table.add_row(Text(label), *map(str, row))
+        self.output.print(table)
+
+
+_NAMES = {
+    "macro_f1": "macro F1",
+    "micro_f1": "micro F1",
+    "binary_f1": "F1",
+    "macro_auc": "AUC",
+    "matthews_correlation": "MCC",
+    "mse": "mean squared error",
+    "exact_match": "exact match",
+}
+_NOT_SHOWN = {"examples", "constant", "negative_mse"}
+_LARGEST_MATRIX = 12
+
+
+def _scores(report: dict) -> dict[str, float]:
+    return {
+        name: value
+        for name, value in report.items()
+        if isinstance(value, int | float) and name not in _NOT_SHOWN
+    }
+
+
+def _shown(name: str, value: float) -> str:
+    return f"{_NAMES.get(name, name.replace('_', ' '))} {value:.4f}"
 
 
 def _event_lines(event: Stage | TrainingSummary | EpochDone) -> list[str]:
@@ -133,11 +179,13 @@ def _event_lines(event: Stage | TrainingSummary | EpochDone) -> list[str]:
     if isinstance(event, TrainingSummary):
         return _summary_lines(event)
     mark = "  best so far" if event.best else ""
-    return [
-        f"epoch {event.epoch}: loss {event.loss:.4f}, dev loss {event.dev_loss:.4f}, dev accuracy "
-        f"{event.dev_accuracy:.4f}, macro F1 {event.dev_macro_f1:.4f}, MCC "
-        f"{event.dev_matthews_correlation:.4f} ({event.seconds:.0f} s){mark}"
-    ]
+    scores = [f"loss {event.loss:.4f}"]
+    if event.dev_loss is not None:
+        scores.append(f"dev loss {event.dev_loss:.4f}")
+    scores += [f"dev {_shown(n, v)}" for n, v in event.dev.items() if v is not None]
+    trial = f"trial {event.trial}, " if event.trial > 1 else ""
+    line = f"{trial}epoch {event.epoch}: {', '.join(scores)} ({event.seconds:.0f} s){mark}"
+    return [line]
 
 
 def _summary_lines(summary: TrainingSummary) -> list[str]:

@@ -16,7 +16,6 @@ __all__ = [
     "InputFormat",
     "Json",
     "LabelColumn",
-    "Metric",
     "Model",
     "OutputFormat",
     "PairColumn",
@@ -35,14 +34,6 @@ class Dtype(enum.StrEnum):
     FLOAT16 = "mixed_float16"
 
 
-class Metric(enum.StrEnum):
-    """Scores by which the best epoch is chosen."""
-
-    ACCURACY = "accuracy"
-    F1 = "f1"
-    MCC = "mcc"
-
-
 class InputFormat(enum.StrEnum):
     """Formats of input files."""
 
@@ -56,6 +47,7 @@ class OutputFormat(enum.StrEnum):
 
     TSV = "tsv"
     JSONL = "jsonl"
+    JSON = "json"
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

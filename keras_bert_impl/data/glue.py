@@ -98,9 +98,7 @@ TEXT_SETS = {
         may_be_short=True,
     ),
     "mnli": _MNLI,
-    "mnli-mm": replace(
-        _MNLI, files=(("train",), ("dev_mismatched",), ("test_mismatched",))
-    ),
+    "mnli-mm": replace(_MNLI, files=(("train",), ("dev_mismatched",), ("test_mismatched",))),
     "qnli": TextSet(
         "classification",
         (Columns("question", "sentence", "label"),),
@@ -244,9 +242,8 @@ def columns_of_set(
             label = columns.label if columns.label in names else None
             return columns._replace(label=label), None if is_json else True
     numbers = layout.numbered
-    if numbers is not None and not is_json:
-        if len(names) >= _width(numbers):
-            return numbers, False
+    if numbers is not None and not is_json and len(names) >= _width(numbers):
+        return numbers, False
     wanted = [
         " and ".join(repr(column) for column in columns if column is not None)
         for columns in layout.named

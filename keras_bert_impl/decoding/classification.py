@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-__all__ = ["decode_classes", "decode_scores", "label_names"]
+__all__ = ["decode_classes", "decode_label_sets", "decode_scores", "label_names"]
 
 
 def decode_classes(logits: tf.Tensor) -> dict[str, tf.Tensor]:
@@ -37,3 +37,16 @@ def label_names(label_ids: tf.Tensor, labels: Sequence[str]) -> tf.Tensor:
 def decode_scores(logits: tf.Tensor) -> tf.Tensor:
     """Scores (float32 [B]) of a regression head, whose logits are [B, 1]."""
     return tf.cast(tf.squeeze(logits, axis=-1), tf.float32)
+
+
+def decode_label_sets(logits: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Probability of each label by itself, and which are at least 1/2.
+
+    Args:
+        logits: [B, C], any float type.
+
+    Returns:
+        ``chosen`` bool [B, C] and ``probabilities`` float32 [B, C], the sigmoid.
+    """
+    probabilities = tf.sigmoid(tf.cast(logits, tf.float32))
+    return {"chosen": probabilities >= 0.5, "probabilities": probabilities}

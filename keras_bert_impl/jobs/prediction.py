@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
+import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-import numpy as np
-
-from keras_bert_impl.jobs.inputs import FOUND_OUT, InputOptions, iterate_inputs
 from keras_bert_impl.jobs.runs import Run, load
 from keras_bert_impl.sources import atomic_file
+from keras_bert_impl.tasks.inputs import FOUND_OUT, InputOptions
 
 __all__ = ["OUTPUT_FORMATS", "predict_rows"]
 
-OUTPUT_FORMATS = ("tsv", "jsonl")
+OUTPUT_FORMATS = ("tsv", "jsonl", "json")
 _CHUNK = 4096
 
 
@@ -34,9 +32,10 @@ def predict_rows(
 ) -> int:
     """Writes one line for each row of the input, in its order.
 
-    TSV has the label and its probability, without a header; JSON lines have `label`,
-    `probability` and `probabilities` by label. The input is read and predicted in chunks; an
-    output file appears when it is complete.
+    For classes, TSV has the label and its probability, without a header, and JSON lines have
+    `label`, `probability` and `probabilities` by label; for other tasks see their `tsv_lines` and
+    `json_lines`. JSON is one value for all, e.g. SQuAD's answer by id. The input is read
+    and predicted in chunks; an output file appears when it is complete.
 
     Args:
         model: a run, or its folder as for `load`.
@@ -44,7 +43,8 @@ def predict_rows(
             included.
         output: a file, or a binary stream.
         inputs: columns and format of the input.
-        output_format: ``tsv`` or ``jsonl``; by default from the extension of the output, else TSV.
+        output_format: ``tsv``, ``jsonl`` or ``json``; by default from the extension of the
+            output, else TSV.
         overwrite: whether an output file that exists may be replaced.
         on_rows: told how many rows are done after each chunk.
 
@@ -57,15 +57,15 @@ def predict_rows(
         OSError: the output file cannot be written, or the disk is full.
         ValueError: the input cannot be read (file and line are named).
     """
-    line = _LINES[_output_format(output, output_format)]
+    form = _output_format(output, output_format)
     with _open_output(output, overwrite) as stream:
         run = model if isinstance(model, Run) else load(model)
+        if run.layout is not None and inputs.layout is None:
+            inputs = dataclasses.replace(inputs, layout=run.layout)
         done = 0
-        rows = iterate_inputs(source, inputs, run.columns, run.pairs)
-        for chunk in _chunks(rows):
-            pairs = [row.pair for row in chunk] if chunk[0].pair is not None else None
-            for row in run.probabilities([row.text for row in chunk], pairs):
-                stream.write(line(run.labels, row).encode())
+        for chunk in run.task.read_inputs(source, inputs, run, _CHUNK):
+            for line in _lines(run, chunk, form):
+                stream.write(f"{line}\n".encode())
             stream.flush()
             done += len(chunk)
             on_rows(done)
@@ -74,11 +74,9 @@ def predict_rows(
 
 def _output_format(output, output_format: str | None) -> str:
     if output_format is None:
-        is_jsonl = isinstance(output, str | os.PathLike) and Path(output).suffix in (
-            ".jsonl",
-            ".ndjson",
-        )
-        return "jsonl" if is_jsonl else "tsv"
+        known = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
+        is_path = isinstance(output, str | os.PathLike)
+        return known.get(Path(output).suffix, "tsv") if is_path else "tsv"
     if output_format not in OUTPUT_FORMATS:
         raise ValueError(
             f"output_format must be one of {', '.join(OUTPUT_FORMATS)}, got {output_format!r}"
@@ -103,25 +101,11 @@ def _open_output(output: str | os.PathLike | BinaryIO, overwrite: bool) -> Itera
         yield stream
 
 
-def _chunks(rows: Iterator) -> Iterator[list]:
-    while chunk := list(itertools.islice(rows, _CHUNK)):
-        yield chunk
-
-
-def _tsv_line(labels: tuple[str, ...], row: np.ndarray) -> str:
-    best = int(row.argmax())
-    return f"{labels[best]}\t{row[best]:.6f}\n"
-
-
-def _json_line(labels: tuple[str, ...], row: np.ndarray) -> str:
-    best = int(row.argmax())
-    numbers = [round(float(value), 6) for value in row]
-    content = {
-        "label": labels[best],
-        "probability": numbers[best],
-        "probabilities": dict(zip(labels, numbers, strict=True)),
-    }
-    return json.dumps(content, ensure_ascii=False) + "\n"
-
-
-_LINES = {"tsv": _tsv_line, "jsonl": _json_line}
+def _lines(run: Run, examples, form: str) -> Iterator[str]:
+    predictions = run.predictions_of(examples)
+    if form == "tsv":
+        return run.task.tsv_lines(examples, predictions)
+    if form == "json":
+        return iter([json.dumps(run.task.document(examples, predictions), ensure_ascii=False)])
+    found = run.task.json_lines(examples, predictions)
+    return (json.dumps(content, ensure_ascii=False) for content in found)

@@ -7,20 +7,15 @@ import json
 import logging
 import os
 import shutil
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+import keras
 
 from keras_bert_impl import checkpoints, sources
 from keras_bert_impl.config import SIZES, BertConfig
-from keras_bert_impl.data.encoding import EncodedTexts, encode_texts
-from keras_bert_impl.data.labels import discover_labels, encode_labels
-from keras_bert_impl.data.readers import LabelledExamples
-from keras_bert_impl.jobs.inputs import read_examples
 from keras_bert_impl.jobs.settings import FinetuneSettings
-from keras_bert_impl.models import BertClassifier
 from keras_bert_impl.text.tokenizer import BertTokenizer
 from keras_bert_impl.text.tokenizer_files import is_lowercase
 from keras_bert_impl.text.vocab import Vocab
@@ -34,6 +29,7 @@ __all__ = [
     "make_tokenizer",
     "open_vocabulary",
     "read_files",
+    "write_errors",
     "write_json",
 ]
 
@@ -42,18 +38,10 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Split:
-    """One file: its examples and their class indices, int32 [N]."""
+    """One file: its examples, and how many there are of each kind."""
 
-    examples: LabelledExamples
-    classes: np.ndarray
-
-    def counts(self, labels: list[str]) -> dict[str, int]:
-        found = Counter(self.examples.labels)
-        return {label: found[label] for label in labels}
-
-    def encode(self, tokenizer: BertTokenizer, max_length: int) -> EncodedTexts:
-        texts, pairs = self.examples.texts, self.examples.pairs
-        return encode_texts(tokenizer, texts, pairs, max_length=max_length)
+    examples: Any
+    counts: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -62,12 +50,12 @@ class TrainingFiles:
 
     train: Split
     dev: Split
-    labels: list[str]
+    labels: list[str] | None
     class_weights: str | dict[int, float] | None
 
     @property
     def pairs(self) -> bool:
-        return self.train.examples.pairs is not None
+        return getattr(self.train.examples, "pairs", None) is not None
 
 
 def read_files(settings: FinetuneSettings) -> TrainingFiles:
@@ -78,19 +66,32 @@ def read_files(settings: FinetuneSettings) -> TrainingFiles:
         ValueError: a file cannot be read, one label only, a label in dev that train lacks, pairs
             in one of them only, or class weights of unknown labels. File and line are named.
     """
-    train = read_examples(settings.train, settings.inputs)
-    labels = discover_labels(train)
-    broken = [label for label in labels if set(label) & set("\n\r\t")]
+    task = settings.kind
+    train = task.read(settings.train, settings.inputs)
+    labels = task.labels(train, settings.inputs)
+    broken = [label for label in labels or () if set(label) & set("\n\r\t")]
     if broken:
         raise ValueError(f"{train.path}: a label must hold no tab or line break, got {broken[0]!r}")
-    dev = read_examples(settings.dev, settings.inputs, train.columns)
-    if (train.pairs is None) != (dev.pairs is None):
+    dev = task.read(settings.dev, settings.inputs, getattr(train, "columns", None))
+    if (getattr(train, "pairs", None) is None) != (getattr(dev, "pairs", None) is None):
         one, two = (train, dev) if train.pairs is None else (dev, train)
         raise ValueError(
             f"{two.path} has pairs of texts and {one.path} has single ones: give the columns "
             "(--text-column, --pair-column)"
         )
-    dev_classes = encode_labels(dev, labels)
+    for examples in (train, dev):
+        task.check(examples, labels)
+    if hasattr(train, "texts"):
+        _warn_of_shared_texts(train, dev)
+    return TrainingFiles(
+        train=Split(train, task.counts(train, labels)),
+        dev=Split(dev, task.counts(dev, labels)),
+        labels=labels,
+        class_weights=_class_weights(settings, labels),
+    )
+
+
+def _warn_of_shared_texts(train, dev) -> None:
     shared = len(_rows_of(train) & _rows_of(dev))
     if shared:
         _logger.warning(
@@ -99,15 +100,9 @@ def read_files(settings: FinetuneSettings) -> TrainingFiles:
             dev.path,
             train.path,
         )
-    return TrainingFiles(
-        train=Split(train, encode_labels(train, labels)),
-        dev=Split(dev, dev_classes),
-        labels=labels,
-        class_weights=_class_weights(settings, labels),
-    )
 
 
-def _rows_of(examples: LabelledExamples) -> set:
+def _rows_of(examples) -> set:
     return set(zip(examples.texts, examples.pairs or examples.texts, strict=True))
 
 
@@ -158,24 +153,25 @@ def open_vocabulary(vocab: str | os.PathLike, cased: bool | None = None) -> Bert
 
 
 def make_model(
-    settings: FinetuneSettings, tokenizer: BertTokenizer, labels: list[str], *, pairs: bool
-) -> BertClassifier:
-    """The classifier, with weights loaded or random, after the config was checked.
+    settings: FinetuneSettings, tokenizer: BertTokenizer, labels: list[str] | None, *, pairs: bool
+) -> keras.Model:
+    """The model, with weights loaded or random, after the config was checked.
 
     Raises:
         FileNotFoundError, ValueError: there are no weights, they are damaged, or the config does
             not fit the vocabulary, `max_length` or pairs.
     """
-    options = {"labels": labels, "dtype": settings.dtype}
+    task = settings.kind
+    options = {**task.model_arguments(labels), "dtype": settings.dtype}
     if settings.from_scratch:
         config, where = config_of_size(settings.size, len(tokenizer.vocab))
         _check_config(config, where, settings, tokenizer, pairs)
-        return BertClassifier(config, len(labels), **options)
+        return task.model_class(config, **options)
     folder = sources.resolve(settings.weights)
     _check_config(
         checkpoints.open_checkpoint(folder).config, str(folder), settings, tokenizer, pairs
     )
-    return BertClassifier.from_pretrained(folder, len(labels), **options)
+    return task.model_class.from_pretrained(folder, **options)
 
 
 def config_of_size(size: str, vocab_size: int) -> tuple[BertConfig, str]:
@@ -228,6 +224,13 @@ def check_space(folder: Path, parameters: int) -> None:
     """Raises OSError (ENOSPC) unless there is room for the weights, 4 bytes a parameter."""
     if shutil.disk_usage(folder).free < 4 * parameters:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)
+
+
+def write_errors(file: Path, rows: list[tuple[str, ...]]) -> None:
+    """Writes a TSV file; tabs and line breaks within a cell become spaces. Nothing for no rows."""
+    if rows:
+        lines = ("\t".join(" ".join(cell.split()) for cell in row) for row in rows)
+        file.write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
 
 def write_json(file: Path, content: dict) -> None:

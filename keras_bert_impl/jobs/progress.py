@@ -6,18 +6,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import keras
 import numpy as np
 
-from keras_bert_impl.data.encoding import EncodedTexts
-from keras_bert_impl.jobs.runs import class_probabilities
-from keras_bert_impl.metrics import classification_report
+from keras_bert_impl.tasks import Encoded, Task, TaskOptions
 
-__all__ = ["METRICS", "EpochDone", "KeepBest", "OnEvent", "Stage", "StepDone", "TrainingSummary"]
-
-# Our word -> key in the report.
-METRICS = {"accuracy": "accuracy", "f1": "macro_f1", "mcc": "matthews_correlation"}
+__all__ = ["DevSet", "EpochDone", "KeepBest", "OnEvent", "Stage", "StepDone", "TrainingSummary"]
 
 _SECONDS_BETWEEN_STEPS = 0.1
 
@@ -66,20 +62,40 @@ class StepDone:
 
 @dataclass(frozen=True)
 class EpochDone:
-    """Scores after an epoch (from 1)."""
+    """Scores after an epoch (from 1).
+
+    `train` has the metrics of the model, `dev` the scores on the dev file; `dev_loss` is None where
+    it is not computed. Of several trials each has a number from 1.
+    """
 
     epoch: int
     loss: float
-    accuracy: float
-    dev_loss: float
-    dev_accuracy: float
-    dev_macro_f1: float
-    dev_matthews_correlation: float
+    train: dict[str, float]
+    dev_loss: float | None
+    dev: dict[str, float]
     seconds: float
     best: bool
+    trial: int = 1
 
 
 OnEvent = Callable[[Stage | TrainingSummary | StepDone | EpochDone], None]
+
+
+@dataclass(frozen=True)
+class DevSet:
+    """What a model is scored on."""
+
+    task: Task
+    examples: Any
+    encoded: Encoded
+    labels: list[str] | None
+    options: TaskOptions
+
+    def score(self, model, batch_size: int) -> tuple[dict, float | None]:
+        """The report of the task, and the loss."""
+        outputs = self.task.outputs(model, self.encoded, batch_size)
+        report = self.task.score(self.examples, outputs, self.encoded, self.labels, self.options)
+        return report, self.task.loss(self.examples, outputs, self.labels)
 
 
 class KeepBest(keras.callbacks.Callback):
@@ -88,35 +104,33 @@ class KeepBest(keras.callbacks.Callback):
     Best is the highest score; of equal scores the one with the lower loss.
 
     Args:
-        rows: the dev set.
-        classes: its class indices, int [N].
-        labels: name of each class.
-        metric: one of `METRICS`.
+        dev: the dev set.
+        metric: one of the task's.
         patience: epochs without a better score after which training stops; None: never.
         batch_size: rows a step.
         on_event: told of steps and epochs.
+        trial: number of the trial, from 1.
     """
 
     def __init__(
         self,
-        rows: EncodedTexts,
-        classes: np.ndarray,
-        labels: list[str],
+        dev: DevSet,
         *,
         metric: str,
         patience: int | None,
         batch_size: int,
         on_event: OnEvent,
+        trial: int = 1,
     ):
         super().__init__()
-        self.rows, self.classes, self.labels = rows, classes, labels
-        self.metric, self.patience, self.batch_size = METRICS[metric], patience, batch_size
-        self.on_event = on_event
+        self.dev = dev
+        self.metric, self.patience, self.batch_size = dev.task.metrics[metric], patience, batch_size
+        self.on_event, self.trial = on_event, trial
         self.history: list[EpochDone] = []
         self.best_epoch = 0
         self.best_report: dict = {}
         self._best = (-math.inf, -math.inf)
-        self._weights: list[np.ndarray] = []
+        self.weights: list[np.ndarray] = []
         self._epoch = 0
         self._epoch_began = self._told = 0.0
 
@@ -126,7 +140,7 @@ class KeepBest(keras.callbacks.Callback):
 
     def restore(self) -> None:
         """Gives the model the weights of the best epoch."""
-        self.model.set_weights(self._weights)
+        self.model.set_weights(self.weights)
 
     def on_epoch_begin(self, epoch, logs=None):
         self._epoch = epoch + 1
@@ -146,25 +160,22 @@ class KeepBest(keras.callbacks.Callback):
                 f"the loss of epoch {epoch + 1} is {loss}: train with a lower learning rate or in "
                 "float32"
             )
-        probabilities = class_probabilities(self.model, self.rows, self.batch_size)
-        report = classification_report(self.classes, probabilities.argmax(axis=-1), self.labels)
-        of_label = probabilities[np.arange(len(self.classes)), self.classes]
-        dev_loss = float(-np.log(np.maximum(of_label, 1e-30)).mean())
-        reached = (report[self.metric], -dev_loss)
-        is_best = reached > self._best
+        report, dev_loss = self.dev.score(self.model, self.batch_size)
+        score = report[self.metric]
+        reached = (-math.inf if score is None else score, -(dev_loss or 0.0))
+        is_best = not self.history or reached > self._best
         if is_best:
             self._best, self.best_epoch, self.best_report = reached, epoch + 1, report
-            self._weights = self.model.get_weights()
+            self.weights = self.model.get_weights()
         done = EpochDone(
             epoch=epoch + 1,
             loss=loss,
-            accuracy=float(logs["accuracy"]),
+            train={name: float(value) for name, value in logs.items() if name != "loss"},
             dev_loss=dev_loss,
-            dev_accuracy=report["accuracy"],
-            dev_macro_f1=report["macro_f1"],
-            dev_matthews_correlation=report["matthews_correlation"],
+            dev={name: report[name] for name in self.dev.task.shown if name in report},
             seconds=round(time.monotonic() - self._epoch_began, 2),
             best=is_best,
+            trial=self.trial,
         )
         self.history.append(done)
         self.on_event(done)

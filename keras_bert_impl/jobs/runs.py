@@ -8,55 +8,88 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
+import keras
 import numpy as np
 
 from keras_bert_impl import checkpoints, sources
 from keras_bert_impl.checkpoints.store import check_format_version
-from keras_bert_impl.data.batches import as_one_batch, length_sorted_batches
+from keras_bert_impl.data.choices import ChoiceExamples
 from keras_bert_impl.data.columns import Columns
-from keras_bert_impl.data.encoding import EncodedTexts, check_length, encode_texts
-from keras_bert_impl.decoding.classification import decode_classes
-from keras_bert_impl.models import BertClassifier
+from keras_bert_impl.data.encoding import check_length
+from keras_bert_impl.data.questions import QuestionSet
+from keras_bert_impl.data.readers import LabelledExamples
+from keras_bert_impl.data.tagged_json import split_words
+from keras_bert_impl.data.tagging import TaggedSentences
+from keras_bert_impl.decoding.spans import SpanAnswer
+from keras_bert_impl.tasks import TASKS, Choice, LabelSet, Prediction, Score, Task, TaskOptions
+from keras_bert_impl.tasks.tagging import TaggedText
 from keras_bert_impl.text.tokenizer import BertTokenizer
 
-__all__ = ["FORMAT_VERSION", "RUN_FILE", "Prediction", "Run", "class_probabilities", "load"]
+__all__ = [
+    "FORMAT_VERSION",
+    "RUN_FILE",
+    "ChoiceRun",
+    "Prediction",
+    "QuestionRun",
+    "Run",
+    "TaggingRun",
+    "TextRun",
+    "load",
+]
 
 FORMAT_VERSION = 1
 RUN_FILE = "training.json"
 
 
-class Prediction(NamedTuple):
-    """The most likely label of a text and its probability."""
-
-    label: str
-    probability: float
-
-
 @dataclass(frozen=True)
 class Run:
-    """A fine-tuned classifier with all that it needs.
+    """A fine-tuned model with all that it needs.
 
     Attributes:
-        model: the `BertClassifier`.
+        model: the model.
         tokenizer: its `BertTokenizer`.
-        labels: name of each class.
-        max_length: tokens a text was cut to in training, special tokens included.
-        pairs: whether it classifies pairs of texts; None where the folder does not say.
+        labels: what its outputs are called; empty for tasks without labels.
+        max_length: tokens a row was cut to in training, special tokens included.
+        pairs: whether it takes pairs of texts; None where the folder does not say.
         columns: where the training file had its texts and labels.
         folder: where it was read from.
+        task: the kind of task.
+        options: how texts become rows.
+        layout: name of the set of data whose layout the files have.
     """
 
-    model: BertClassifier
+    model: keras.Model
     tokenizer: BertTokenizer
     labels: tuple[str, ...]
     max_length: int
     pairs: bool | None
     columns: Columns
     folder: Path
+    task: Task = TASKS["classification"]
+    options: TaskOptions = field(default_factory=TaskOptions)
+    layout: str | None = None
+
+    def predictions_of(self, examples, batch_size: int = 64) -> list:
+        """One prediction for each of what the task's reader, or its `examples_of`, returns."""
+        encoded, outputs = self._outputs(examples, batch_size)
+        return self.task.predictions(outputs, encoded, self.labels, self.options)
+
+    def report_of(self, examples, batch_size: int = 64) -> tuple[dict, list]:
+        """Scores on labelled examples, and the predictions."""
+        encoded, outputs = self._outputs(examples, batch_size)
+        report = self.task.score(examples, outputs, encoded, self.labels, self.options)
+        return report, self.task.predictions(outputs, encoded, self.labels, self.options)
+
+    def _outputs(self, examples, batch_size: int) -> tuple:
+        encoded = self.task.encode(self.tokenizer, examples, self.labels, self.options)
+        return encoded, self.task.outputs(self.model, encoded, batch_size)
+
+
+class TextRun(Run):
+    """A run that gives each text, or pair of texts, a label, a score or a set of labels."""
 
     def predict(
         self,
@@ -64,24 +97,20 @@ class Run:
         pairs: str | Sequence[str] | None = None,
         *,
         batch_size: int = 64,
-    ) -> list[Prediction]:
-        """Label and probability of each text, in the order of the texts.
+    ) -> list[Prediction] | list[Score] | list[LabelSet]:
+        """Label and probability (or score, or labels) of each text, in the order of the texts.
 
         Args:
             texts: texts; one string is one text.
-            pairs: second texts, where the run classifies pairs.
+            pairs: second texts, where the run takes pairs.
             batch_size: texts a step.
 
         Raises:
             ValueError: an element is not a string, the numbers of texts and pairs differ, or
                 pairs are missing or not wanted.
         """
-        probabilities = self.probabilities(texts, pairs, batch_size=batch_size)
-        best = probabilities.argmax(axis=-1)
-        return [
-            Prediction(self.labels[index], float(row[index]))
-            for index, row in zip(best, probabilities, strict=True)
-        ]
+        examples = self._examples(texts, pairs)
+        return self.predictions_of(examples, batch_size) if len(examples) else []
 
     def probabilities(
         self,
@@ -93,28 +122,118 @@ class Run:
         """Probability of each class, float32 [N, C], in the order of texts and `labels`.
 
         Raises:
-            ValueError: as `predict`.
+            ValueError: as `predict`; or the task has no classes.
         """
+        if self.task.name != "classification":
+            raise ValueError(f"{self.folder} is a run of {self.task.name}: use predict")
+        examples = self._examples(texts, pairs)
+        if not len(examples):
+            return np.zeros((0, len(self.labels)), np.float32)
+        return self.task.all_probabilities(self._outputs(examples, batch_size)[1])
+
+    def _examples(self, texts, pairs) -> LabelledExamples:
         texts = [texts] if isinstance(texts, str) else texts
         pairs = [pairs] if isinstance(pairs, str) else pairs
         if self.pairs is not None and self.pairs != (pairs is not None):
             kind, hint = ("pairs of texts", "give") if self.pairs else ("single texts", "leave out")
             raise ValueError(f"{self.folder} classifies {kind}: {hint} pairs")
         check_length("pairs", pairs, texts)
-        if len(texts) == 0:
-            return np.zeros((0, len(self.labels)), np.float32)
-        rows = encode_texts(self.tokenizer, texts, pairs, max_length=self.max_length)
-        return class_probabilities(self.model, rows, batch_size)
+        return LabelledExamples(texts, pairs, None, [], "<memory>")
 
 
-def class_probabilities(model: BertClassifier, rows: EncodedTexts, batch_size: int) -> np.ndarray:
-    """Probability of each class, float32 [N, C], in the order of the rows."""
-    if len(rows) <= batch_size:
-        logits = model.predict_on_batch(as_one_batch(rows))
-    else:
-        batches, restore = length_sorted_batches(None, rows, batch_size=batch_size)
-        logits = model.predict(batches, verbose=0)[restore]
-    return decode_classes(logits)["probabilities"].numpy()
+class ChoiceRun(Run):
+    """A run that chooses among texts."""
+
+    def predict(
+        self,
+        prompts: str | Sequence[str],
+        choices: Sequence[str] | Sequence[Sequence[str]],
+        *,
+        batch_size: int = 64,
+    ) -> list[Choice]:
+        """The choice for each prompt.
+
+        Args:
+            prompts: texts; one string is one text, whose choices are then one list of strings.
+            choices: as many lists of as many choices.
+            batch_size: examples a step.
+
+        Raises:
+            ValueError: numbers differ.
+        """
+        if isinstance(prompts, str):
+            prompts, choices = [prompts], [choices]
+        if not len(prompts):
+            return []
+        examples = ChoiceExamples(list(prompts), [tuple(row) for row in choices])
+        return self.predictions_of(examples, batch_size)
+
+
+class QuestionRun(Run):
+    """A run that answers questions with a part of a text."""
+
+    def predict(
+        self,
+        questions: str | Sequence[str],
+        contexts: str | Sequence[str],
+        *,
+        batch_size: int = 64,
+    ) -> list[SpanAnswer]:
+        """The answer to each question; `context[start:end] == text`.
+
+        Args:
+            questions: questions; one string is one question.
+            contexts: as many texts, or one for all questions.
+            batch_size: windows a step.
+
+        Raises:
+            ValueError: numbers differ, or a text is empty.
+        """
+        questions = [questions] if isinstance(questions, str) else questions
+        contexts = [contexts] * len(questions) if isinstance(contexts, str) else contexts
+        if not len(questions):
+            return []
+        return self.predictions_of(QuestionSet.of(questions, contexts), batch_size)
+
+
+class TaggingRun(Run):
+    """A run that tags words."""
+
+    def predict(
+        self, texts: str | Sequence[str] | Sequence[Sequence[str]], *, batch_size: int = 64
+    ) -> list[TaggedText]:
+        """Words, tags and entities of each text, in the order of the texts.
+
+        Args:
+            texts: texts, which are split into words (see `split_words`); one string is one text.
+                Or lists of words.
+            batch_size: rows a step.
+        """
+        texts = [texts] if isinstance(texts, str) else list(texts)
+        offsets = None
+        sentences = texts
+        if all(isinstance(text, str) for text in texts):
+            split = [split_words(text) for text in texts]
+            sentences, offsets = [words for words, _ in split], [places for _, places in split]
+        if not any(sentences):
+            return [TaggedText([], [], [], []) for _ in texts]
+        examples = TaggedSentences(sentences, None, None, [], "<memory>", [], " ")
+        found = self.predictions_of(examples, batch_size)
+        return self.task.tagged_texts(sentences, found, None if offsets is None else texts, offsets)
+
+
+_RUNS = {
+    "multiple-choice": ChoiceRun,
+    "question-answering": QuestionRun,
+    "token-classification": TaggingRun,
+}
+# Class of a checkpoint that says no task -> the task.
+_TASK_OF_MODEL = {
+    "BertClassifier": "classification",
+    "BertMultipleChoice": "multiple-choice",
+    "BertSpanPredictor": "question-answering",
+    "BertTokenClassifier": "token-classification",
+}
 
 
 def load(source: str | os.PathLike) -> Run:
@@ -130,24 +249,40 @@ def load(source: str | os.PathLike) -> Run:
     """
     folder = sources.resolve(source)
     checkpoint = checkpoints.open_checkpoint(folder)
-    if checkpoint.num_classes is None:
+    content = _read_run_file(folder / RUN_FILE)
+    name = content.get("task", _TASK_OF_MODEL.get(checkpoint.model_name))
+    if name not in TASKS or checkpoint.model_name not in _TASK_OF_MODEL:
         raise ValueError(
             f"{folder} holds no classifier: fine-tune it first "
             f"(keras-bert finetune --weights {folder} ...)"
         )
-    content = _read_run_file(folder / RUN_FILE)
+    task = TASKS[name]
     tokenizer = BertTokenizer.from_pretrained(folder)
-    model = BertClassifier.from_pretrained(folder)
-    labels = model.labels or tuple(str(index) for index in range(model.num_classes))
-    return Run(
+    model = task.model_class.from_pretrained(folder)
+    if "task" not in content and getattr(model, "problem", None) in _TASK_OF_PROBLEM:
+        task = TASKS[_TASK_OF_PROBLEM[model.problem]]
+    labels = getattr(model, "labels", None)
+    if labels is None:
+        labels = tuple(str(index) for index in range(getattr(model, "num_classes", 0)))
+    longest = model.config.max_position_embeddings
+    options = {"max_length": min(longest, task.defaults.get("max_length", longest))}
+    options |= {"max_length": content["max_length"]} if "max_length" in content else {}
+    options |= content.get("options", {})
+    return _RUNS.get(task.name, TextRun)(
         model=model,
         tokenizer=tokenizer,
         labels=labels,
-        max_length=content.get("max_length", model.config.max_position_embeddings),
+        max_length=options["max_length"],
         pairs=content.get("pairs"),
         columns=Columns(**content.get("columns", {})),
         folder=folder,
+        task=task,
+        options=TaskOptions(**options),
+        layout=content.get("layout"),
     )
+
+
+_TASK_OF_PROBLEM = {"regression": "regression", "multi_label": "multi-label"}
 
 
 def _read_run_file(file: Path) -> dict:

@@ -18,6 +18,7 @@ __all__ = [
     "confusion_matrix",
     "f1",
     "matthews_correlation",
+    "multi_label_report",
     "pearson",
     "spearman",
 ]
@@ -160,6 +161,64 @@ def classification_report(
         "examples": int(counts.sum()),
         "classes": classes,
         "confusion_matrix": counts.tolist(),
+    }
+
+
+def multi_label_report(
+    labels: np.ndarray, probabilities: np.ndarray, label_names: Sequence[str]
+) -> dict[str, object]:
+    """All scores of a classifier that gives a text any number of labels, ready for JSON.
+
+    Args:
+        labels: 0 or 1, [N, C].
+        probabilities: of each label, [N, C]; a label is predicted from 1/2 on.
+        label_names: name of each label.
+
+    Returns:
+        ``micro_f1``, ``macro_f1`` (over all labels, 0 for one that neither occurs nor is
+        predicted), ``macro_auc`` (mean area under the ROC curve over the labels that some rows have
+        and some have not; None where there is no such label), ``exact`` (share of rows with all
+        labels right), ``examples`` and ``classes`` (name -> precision, recall, f1, auc, support).
+
+    Raises:
+        ValueError: shapes differ, or there are no examples.
+    """
+    from sklearn.metrics import f1_score, precision_recall_fscore_support, roc_auc_score
+
+    labels, probabilities = np.asarray(labels).astype(int), np.asarray(probabilities)
+    if labels.shape != probabilities.shape or labels.shape[1:] != (len(label_names),):
+        raise ValueError(
+            f"expected labels and probabilities of shape [N, {len(label_names)}], got "
+            f"{list(labels.shape)} and {list(probabilities.shape)}"
+        )
+    if not len(labels):
+        raise ValueError("labels and predictions are empty: there is nothing to score")
+    found = (probabilities >= 0.5).astype(int)
+    table = np.transpose(
+        precision_recall_fscore_support(labels, found, average=None, zero_division=0)
+    )
+    aucs = [
+        float(roc_auc_score(column, scores)) if 0 < column.sum() < len(column) else None
+        for column, scores in zip(labels.T, probabilities.T, strict=True)
+    ]
+    known = [auc for auc in aucs if auc is not None]
+    classes = {
+        name: {
+            "precision": float(row[0]),
+            "recall": float(row[1]),
+            "f1": float(row[2]),
+            "auc": auc,
+            "support": int(row[3]),
+        }
+        for name, row, auc in zip(label_names, table, aucs, strict=True)
+    }
+    return {
+        "micro_f1": float(f1_score(labels, found, average="micro", zero_division=0)),
+        "macro_f1": float(f1_score(labels, found, average="macro", zero_division=0)),
+        "macro_auc": float(np.mean(known)) if known else None,
+        "exact": float((labels == found).all(axis=1).mean()),
+        "examples": len(labels),
+        "classes": classes,
     }
 
 

@@ -49,7 +49,7 @@ def test_version():
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (["finetune"], "Missing option '--train'"),
+        (["finetune"], "Missing option '--output'"),
         (["nonsense"], "No such command 'nonsense'"),
         (["evaluate", "--nonsense"], "No such option: --nonsense"),
         (["finetune", *FILES, "--epochs", "0"], "Invalid value for '--epochs'"),
@@ -70,8 +70,10 @@ def test_evaluate_prints_a_report(trained, toy):
     first, *table = result.stdout.splitlines()
     assert f"20 rows, accuracy {report['accuracy']:.4f}, macro F1 " in first
     assert table[0].split() == ["label", "precision", "recall", "f1", "rows"]
-    assert [line.split()[0] for line in table[1:]] == ["bad", "good"]
-    assert [line.split()[-1] for line in table[1:]] == ["10", "10"]
+    assert [line.split()[0] for line in table[1:3]] == ["bad", "good"]
+    assert [line.split()[-1] for line in table[1:3]] == ["10", "10"]
+    matrix = [[int(cell) for cell in line.split()[1:]] for line in table[-2:]]
+    assert matrix == report["confusion_matrix"]
 
 
 def test_evaluate_prints_json(trained, toy):
@@ -227,7 +229,7 @@ def test_verbose_shows_the_traceback(tmp_path):
 
 
 def test_an_interruption_is_said_in_a_line(trained, toy, monkeypatch):
-    def interrupt(*_):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(jobs, "evaluate", interrupt)

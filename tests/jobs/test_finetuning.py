@@ -30,7 +30,8 @@ def test_the_toy_task_is_learned(trained):
 
 def test_the_run_holds_all_files(trained, toy):
     assert entries(trained.folder) == [
-        *("history.json", "keras_bert.json", "labels.txt", "metrics.json", "model.weights.h5"),
+        *("dev_predictions.jsonl", "errors.tsv", "history.json", "keras_bert.json", "labels.txt"),
+        *("metrics.json", "model.weights.h5"),
         *("tokenizer_config.json", "training.json", "vocab.txt"),
     ]
     assert (trained.folder / "labels.txt").read_text() == "bad\ngood\n"
@@ -64,7 +65,7 @@ def test_events_tell_what_happens(trained):
 
 
 def test_the_saved_weights_are_those_of_the_best_epoch(toy, trained):
-    best = max(trained.result.history, key=lambda epoch: (epoch.dev_accuracy, -epoch.dev_loss))
+    best = max(trained.result.history, key=lambda epoch: (epoch.dev["accuracy"], -epoch.dev_loss))
     assert trained.result.best_epoch == best.epoch
     report = jobs.evaluate(trained.folder, toy.dev).report
     assert report == trained.result.dev
@@ -135,7 +136,7 @@ REFUSED = {
     "patience": (0, "patience must be at least 1, got 0"),
     "learning_rate": (float("nan"), "learning_rate must be greater than 0, got nan"),
     "warmup": (1.5, r"warmup must be a share from 0 to 1, got 1.5"),
-    "metric": ("bleu", "metric must be one of accuracy, f1, mcc, got 'bleu'"),
+    "metric": ("bleu", "metric must be one of accuracy, f1, mcc, f1-binary, got 'bleu'"),
     "dtype": ("int4", "dtype must be one of float32, .* got 'int4'"),
     "weights": ("none", "needs --size and --vocab"),
     "size": ("tiny", r"--size goes with --weights none"),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from keras_bert_impl.jobs import progress
-from keras_bert_impl.jobs.progress import EpochDone, KeepBest, StepDone
+from keras_bert_impl.data.readers import LabelledExamples
+from keras_bert_impl.jobs.progress import DevSet, EpochDone, KeepBest, StepDone
+from keras_bert_impl.tasks import TASKS, TaskOptions
 
-CLASSES = np.array([0, 1, 0, 1])
+DEV = LabelledExamples(["a"] * 4, None, ["no", "yes"] * 2, [1, 2, 3, 4], "dev.tsv")
 
 
 class CountingModel:
@@ -27,14 +28,15 @@ class CountingModel:
 def callback_after(monkeypatch, answers: list[list[float]], *, metric="accuracy", patience=None):
     """Runs epochs that give these probabilities of class 1."""
     model, events = CountingModel(), []
-    monkeypatch.setattr(progress, "class_probabilities", lambda model, *_: table(model.weight))
+    task = TASKS["classification"]
+    monkeypatch.setattr(task, "outputs", lambda model, *_: table(model.weight))
 
     def table(epoch):
         ones = np.array(answers[epoch - 1], np.float32)
-        return np.stack([1 - ones, ones], axis=1)
+        return np.log(np.stack([1 - ones, ones], axis=1))
 
     options = {"metric": metric, "patience": patience, "batch_size": 2, "on_event": events.append}
-    callback = KeepBest(None, CLASSES, ["no", "yes"], **options)
+    callback = KeepBest(DevSet(task, DEV, None, ["no", "yes"], TaskOptions()), **options)
     callback.set_model(model)
     callback.set_params({"epochs": len(answers), "steps": 2})
     for epoch in range(len(answers)):

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from keras_bert_impl.data.columns import Columns
-from keras_bert_impl.jobs.inputs import InputOptions, iterate_inputs, read_examples
+from keras_bert_impl.tasks.inputs import InputOptions, iterate_inputs, read_examples
 
 NAMED = Columns("review", None, "stars")
 NUMBERED = Columns(1, None, 0)

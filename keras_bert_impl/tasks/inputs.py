@@ -1,4 +1,4 @@
-"""Reads the files of a job: which columns, and a second file in the way of the first."""
+"""Reads files of labelled texts: which columns, and a second file in the way of the first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from keras_bert_impl.data.columns import Column, Columns, is_header
+from keras_bert_impl.data.glue import columns_of_set, read_text_set
 from keras_bert_impl.data.readers import LabelledExamples, TextRow, iterate_texts, read_labelled
 from keras_bert_impl.data.rows import read_rows
 
@@ -19,13 +20,18 @@ _UNKNOWN = Columns()
 
 @dataclass(frozen=True)
 class InputOptions:
-    """What the user said about a file; None: find out. See `read_labelled`."""
+    """What the user said about a file; None: find out. See `read_labelled`.
+
+    `layout` is a key of `keras_bert_impl.data.glue.TEXT_SETS`: columns are those of that set,
+    unless some are named.
+    """
 
     text: Column | None = None
     pair: Column | None = None
     label: Column | None = None
     format: str | None = None
     header: bool | None = None
+    layout: str | None = None
 
     @property
     def names_columns(self) -> bool:
@@ -55,6 +61,8 @@ def read_examples(
         ValueError, FileNotFoundError: as `read_labelled`.
     """
     asked = Columns(options.text, options.pair, options.label)
+    if options.layout is not None and not options.names_columns:
+        return read_text_set(path, options.layout, options.format)
     if not options.names_columns and before != _UNKNOWN:
         fields = next(read_rows(path, options.format), None)
         if fields is not None and _is_same_layout(fields.fields, options, before, str(path)):
@@ -80,6 +88,9 @@ def iterate_inputs(
         ValueError: as `read_labelled`; or pairs are needed and not there, or the reverse.
         FileNotFoundError: as `read_labelled`.
     """
+    if options.layout is not None and not options.names_columns and not hasattr(source, "read"):
+        yield from _of_set(source, options)
+        return
     if hasattr(source, "read"):
         source = _Replayed(source)
     name = getattr(source, "name", source)
@@ -99,6 +110,14 @@ def iterate_inputs(
                 "give text= (--text-column)"
             )
         yield row
+
+
+def _of_set(path: str | os.PathLike, options: InputOptions) -> Iterator[TextRow]:
+    """As many rows as the file has, the ones without a label too."""
+    columns, header = columns_of_set(path, options.layout, options.format)
+    yield from iterate_texts(
+        path, text=columns.text, pair=columns.pair, format=options.format, header=header
+    )
 
 
 def _text_columns(source, options, before, pairs) -> tuple[Column | None, Column | None]:

@@ -1,0 +1,104 @@
+"""Every kind of task from files to a run and back, on toys: train, load, evaluate, predict."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import keras_bert_impl
+from keras_bert_impl import jobs
+from keras_bert_impl.tasks import TASKS, find_task
+from tests.jobs.toy import WORDS, rows, settings, write_tsv
+
+TABLE = rows(48, 5)
+
+
+def write(path, content: str):
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def json_lines(path, objects):
+    return write(path, "".join(json.dumps(content) + "\n" for content in objects))
+
+
+def scores_file(folder):
+    table = [(text, "1.0" if label == "good" else "0") for text, label in TABLE]
+    return write_tsv(folder / "scores.tsv", table, "text\tscore")
+
+
+def label_sets_file(folder):
+    return json_lines(
+        folder / "sets.jsonl",
+        [{"text": t, "labels": [label, *(["film"] if "film" in t else [])]} for t, label in TABLE],
+    )
+
+
+def choices_file(folder):
+    good = [text for text, label in TABLE if label == "good"]
+    bad = [text for text, label in TABLE if label == "bad"]
+    header = ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,ending0,ending1,label\n"
+    lines = [
+        f"{i},v,{i},x,the film,it was,gold,{a},{b},0\n" if i % 2 else
+        f"{i},v,{i},x,the film,it was,gold,{b},{a},1\n"
+        for i, (a, b) in enumerate(zip(good, bad, strict=True))
+    ]  # fmt: skip
+    return write(folder / "swag.csv", header + "".join(lines))
+
+
+def tags_file(folder):
+    """The words of the list `good` are entities."""
+    sentences = [
+        [(word, "B-X" if word in WORDS["good"] else "O") for word in text.split()]
+        for text, _ in TABLE
+    ]
+    blocks = ("".join(f"{word} {tag}\n" for word, tag in part) for part in sentences)
+    return write(folder / "tags.conll", "\n".join(blocks))
+
+
+def questions_file(folder):
+    paragraphs = []
+    for number, (text, _) in enumerate(TABLE):
+        word = text.split()[0]
+        answer = {"text": word, "answer_start": 0}
+        question = {"id": str(number), "question": "the film ?", "answers": [answer]}
+        paragraphs.append({"context": text, "qas": [question]})
+    return write(folder / "q.json", json.dumps({"data": [{"paragraphs": paragraphs}]}))
+
+
+KINDS = {
+    "regression": (scores_file, 0.8),
+    "multi-label": (label_sets_file, 0.7),
+    "multiple-choice": (choices_file, 0.8),
+    "token-classification": (tags_file, 0.5),
+    "question-answering": (questions_file, 50),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_task_is_learned_loaded_evaluated_and_predicted(kind, toy, tmp_path):
+    make, least = KINDS[kind]
+    file = make(tmp_path)
+    options = {"doc_stride": 8, "max_query_length": 8} if kind == "question-answering" else {}
+    result = jobs.finetune(
+        settings(toy, tmp_path / "run", train=file, dev=file, task=kind, epochs=12, **options)
+    )
+    assert result.score >= least
+    run = keras_bert_impl.load(tmp_path / "run")
+    assert run.task is TASKS[kind]
+    report = jobs.evaluate(run, file, errors=tmp_path / "errors.tsv").report
+    assert report == pytest.approx(result.dev) or kind in ("multi-label", "token-classification")
+    output = tmp_path / "out.jsonl"
+    assert jobs.predict_rows(run, file, output) == 48 // (2 if kind == "multiple-choice" else 1)
+    kept = (tmp_path / "run" / "dev_predictions.jsonl").read_text("utf-8")
+    assert len(output.read_text("utf-8").splitlines()) == len(kept.splitlines())
+
+
+def test_names_of_tasks():
+    assert find_task("cola") == (TASKS["classification"], "cola")
+    assert find_task("sts-b")[0] is TASKS["regression"]
+    assert find_task("squad") == (TASKS["question-answering"], None)
+    assert find_task("ner")[0] is TASKS["token-classification"]
+    with pytest.raises(ValueError, match=r"task must be one of classification, .* got 'poetry'"):
+        find_task("poetry")
