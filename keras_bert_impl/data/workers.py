@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import pickle
 import signal
@@ -137,14 +138,15 @@ def _work(connection: Connection, maker: bytes) -> None:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     unpickled: Maker = pickle.loads(maker)
-    connection.send((None, None))
-    while True:
-        try:
-            chunk = connection.recv()
-        except (EOFError, ConnectionResetError):
-            return
-        try:
-            answer = None, unpickled.make(chunk)
-        except (ValueError, OSError) as error:
-            answer = error, None
-        connection.send(answer)
+    # The parent closes the pipe at the end, also where it is killed.
+    with contextlib.suppress(EOFError, ConnectionResetError, BrokenPipeError):
+        connection.send((None, None))
+        while True:
+            connection.send(_answer(unpickled, connection.recv()))
+
+
+def _answer(maker: Maker, chunk: Chunk) -> tuple[ValueError | OSError | None, Any]:
+    try:
+        return None, maker.make(chunk)
+    except (ValueError, OSError) as error:
+        return error, None
