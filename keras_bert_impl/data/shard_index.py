@@ -5,6 +5,7 @@ Made by reading the file once through TensorFlow, which checks each record's che
 
 from __future__ import annotations
 
+import functools
 import gzip
 import hashlib
 import json
@@ -165,7 +166,7 @@ def build_index(file: str, name: str | None = None) -> dict:
             ) from None
         if kind is None:
             kind = kind_of(batch[0].numpy(), name)
-            parse = tf.function(lambda strings, kind=kind: _token_ids(strings, kind))
+            parse = _parser(kind)
         try:
             token_ids = parse(batch)
         except tf.errors.InvalidArgumentError as error:
@@ -227,6 +228,15 @@ def kind_of(record: bytes, name: str) -> RecordKind:
         predictions=0 if is_dynamic else len(features["masked_lm_positions"].int64_list.value),
         has_sentence_task=("is_random_next" if is_dynamic else "next_sentence_labels") in features,
         has_words="continues" in features,
+    )
+
+
+@functools.cache
+def _parser(kind: RecordKind):
+    """`_token_ids` as a function that is traced once for all files of a kind."""
+    return tf.function(
+        lambda records: _token_ids(records, kind),
+        input_signature=[tf.TensorSpec([None], tf.string)],
     )
 
 

@@ -7,6 +7,7 @@ Two forms, told apart by the keys of their records. Static: Google's schema
 from __future__ import annotations
 
 import bisect
+import hashlib
 import json
 import os
 from collections.abc import Sequence
@@ -110,6 +111,11 @@ class Shards:
             raise ValueError(
                 f"{self.path}: made with a vocabulary of {size} tokens, and the one given has "
                 f"{len(vocab)}"
+            )
+        digest = hashlib.sha256(vocab.to_bytes()).hexdigest()
+        if self.manifest.get("vocab_sha256", digest) != digest:
+            raise ValueError(
+                f"{self.path}: made with another vocabulary of {size} tokens than the one given"
             )
         for index in self._indexes:
             if index.max_token_id >= len(vocab):

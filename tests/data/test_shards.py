@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 
@@ -310,3 +311,21 @@ def test_a_manifest_of_a_newer_format(tmp_path):
 def test_masks_of_static_shards_cannot_be_drawn_again(google_files):
     with pytest.raises(ValueError, match="its masks are drawn already"):
         pretraining_batches(open_shards(google_files), VOCAB, batch_size=2, masking=Masking())
+
+
+def test_another_vocabulary_of_the_same_size(tmp_path):
+    write(tmp_path / "a.tfrecord", [google_record(0)])
+    digest = hashlib.sha256(VOCAB.to_bytes()).hexdigest()
+    manifest = {
+        "format_version": 1,
+        "vocab_size": len(VOCAB),
+        "vocab_sha256": digest,
+        "shards": [{"file": "a.tfrecord", "split": "train"}],
+    }
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    shards = open_shards(tmp_path, split="train")
+    shards.check(vocab=VOCAB)
+    other = Vocab([*VOCAB.tokens[:-1], "other"])
+    with pytest.raises(ValueError, match="made with another vocabulary of 40 tokens"):
+        shards.check(vocab=other)
+    assert open_shards(tmp_path, split="eval") is None
