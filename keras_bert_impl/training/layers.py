@@ -77,9 +77,15 @@ class LayerwiseAdamW(AdamW):
     def __init__(self, learning_rate=5e-5, rates: dict[str, float] | None = None, **kwargs):
         super().__init__(learning_rate, **kwargs)
         self.rates = dict(rates or {})
+        self._rates: list[float] = []
+
+    def build(self, variables):
+        """Creates the moments; called by Keras."""
+        super().build(variables)
+        self._rates = [self.rates.get(variable.path, 1.0) for variable in variables]
 
     def update_step(self, gradient, variable, learning_rate):
-        rate = self.rates.get(variable.path, 1.0)
+        rate = self._rates[self._get_variable_index(variable)]
         super().update_step(gradient, variable, learning_rate * rate)
 
     def _apply_weight_decay(self, variables):
@@ -87,7 +93,8 @@ class LayerwiseAdamW(AdamW):
             return
         for variable in variables:
             if self._use_weight_decay(variable):
-                rate = self.rates.get(variable.path, 1.0) * self._get_current_learning_rate()
+                rate = self._rates[self._get_variable_index(variable)]
+                rate *= self._get_current_learning_rate()
                 change = keras.ops.cast(rate * self.weight_decay, variable.dtype)
                 variable.assign(variable - variable * change)
 
