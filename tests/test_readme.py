@@ -56,7 +56,7 @@ def commands():
 
 
 def test_commands_and_their_options_exist(commands):
-    lines = re.findall(r"keras-bert ([a-z]+)([^`\n]*)", README)
+    lines = re.findall(r"keras-bert ([a-z-]+)([^`\n]*)", README)
     assert {name for name, _ in lines} == set(commands)
     for name, rest in lines:
         known = {option for parameter in commands[name].params for option in parameter.opts}

@@ -28,11 +28,16 @@ def export_run(
 
     Raises:
         FileExistsError: the version is there already.
-        FileNotFoundError, ValueError: as `load`; or the SavedModel does not give the answers of
-            the model, and nothing is written.
+        FileNotFoundError, ValueError: as `load`; the run is none of classification; or the
+            SavedModel does not give the answers of the model, and nothing is written.
         OSError: the folder cannot be written.
     """
     run = model if isinstance(model, Run) else load(model)
+    if run.task.name != "classification":
+        raise ValueError(
+            f"{run.folder} is a run of {run.task.name}: a SavedModel that takes text is made of "
+            "runs of classification only (model.export of its Keras model takes token ids)"
+        )
     output = Path("saved_models", run.folder.resolve().name) if output is None else output
     return export_classifier(
         run.model,

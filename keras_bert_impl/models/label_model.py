@@ -53,7 +53,9 @@ class LabelModel(Trainer):
     ):
         super().__init__(**kwargs)
         if num_classes < self.least_classes:
-            raise ValueError(f"num_classes must be at least {self.least_classes}, got {num_classes}")
+            raise ValueError(
+                f"num_classes must be at least {self.least_classes}, got {num_classes}"
+            )
         if labels is not None and not len(labels) == len(set(labels)) == num_classes:
             raise ValueError(f"expected {num_classes} different labels, got {list(labels)}")
         self.encoder = BertEncoder(config, dtype=self.dtype_policy, name="encoder")
