@@ -5,13 +5,12 @@ Shapes: B batch, S sequence, H hidden, N heads, L blocks.
 
 from __future__ import annotations
 
-import os
-
 import keras
 from keras import ops
 
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers import BertEmbeddings, EncoderBlock, LayerNorm, Pooler, attention_bias
+from keras_bert_impl.models.pretrained import Pretrained
 from keras_bert_impl.trainer import Trainer
 
 __all__ = ["BertEncoder"]
@@ -20,7 +19,7 @@ INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
 @keras.saving.register_keras_serializable("keras_bert_impl")
-class BertEncoder(Trainer):
+class BertEncoder(Pretrained, Trainer):
     """Embeddings, L blocks and the pooler.
 
     Padding: positions with `padding_mask` 0 do not change the output at any other position.
@@ -164,34 +163,6 @@ class BertEncoder(Trainer):
 
     def get_config(self):
         return {**super().get_config(), "config": self.config.to_dict()}
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**config)
-
-    @classmethod
-    def from_pretrained(cls, source: str | os.PathLike, **kwargs) -> BertEncoder:
-        """An encoder with the weights of a folder, `hf:ORG/NAME` or `minilm`.
-
-        Raises:
-            FileNotFoundError, ValueError: as `checkpoints.open_checkpoint` and its `load_into`.
-        """
-        from keras_bert_impl import checkpoints
-
-        checkpoint = checkpoints.open_checkpoint(source)
-        encoder = cls(checkpoint.config, **kwargs)
-        checkpoint.load_into(encoder)
-        return encoder
-
-    def save_pretrained(self, folder: str | os.PathLike) -> None:
-        """Writes config and weights; `from_pretrained` of the folder gives them back.
-
-        Raises:
-            FileExistsError: the folder holds a finished run.
-        """
-        from keras_bert_impl import checkpoints
-
-        checkpoints.save_run(self, folder)
 
 
 def check_inputs(inputs) -> dict:

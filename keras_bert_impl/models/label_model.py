@@ -14,6 +14,7 @@ from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers import ClassificationHead
 from keras_bert_impl.losses import WeightedMean
 from keras_bert_impl.models.encoder import BertEncoder
+from keras_bert_impl.models.pretrained import Pretrained
 from keras_bert_impl.trainer import Trainer
 
 __all__ = ["LabelModel"]
@@ -28,7 +29,7 @@ _LOGIT_LOSSES = {
 }
 
 
-class LabelModel(Trainer):
+class LabelModel(Pretrained, Trainer):
     """An encoder with W Dropout(x) + b on its outputs; subclasses say on which.
 
     Args:
@@ -104,10 +105,6 @@ class LabelModel(Trainer):
         }
 
     @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**config)
-
-    @classmethod
     def from_pretrained(
         cls, source: str | os.PathLike, num_classes: int | None = None, **kwargs
     ) -> LabelModel:
@@ -144,16 +141,6 @@ class LabelModel(Trainer):
     def _settings_of(cls, checkpoint) -> dict:
         """Arguments of `cls` that a checkpoint of it tells, beyond classes and labels."""
         return {}
-
-    def save_pretrained(self, folder: str | os.PathLike) -> None:
-        """Writes config, labels and weights; `from_pretrained` of the folder gives them back.
-
-        Raises:
-            FileExistsError: the folder holds a finished run.
-        """
-        from keras_bert_impl import checkpoints
-
-        checkpoints.save_run(self, folder)
 
 
 def _on_logits(loss):

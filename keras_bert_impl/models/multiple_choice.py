@@ -5,21 +5,20 @@ Shapes: B batch, C choices, S sequence, H hidden.
 
 from __future__ import annotations
 
-import os
-
 import keras
 from keras import ops
 
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers import ClassificationHead
 from keras_bert_impl.models.encoder import BertEncoder
+from keras_bert_impl.models.pretrained import Pretrained
 from keras_bert_impl.trainer import Trainer
 
 __all__ = ["BertMultipleChoice"]
 
 
 @keras.saving.register_keras_serializable("keras_bert_impl")
-class BertMultipleChoice(Trainer):
+class BertMultipleChoice(Pretrained, Trainer):
     """logits[c] = w . Dropout(pooled_output of choice c) + b: which choice goes on with a text.
 
     Each choice is a row `[CLS] text [SEP] choice [SEP]`; the softmax is over the choices of an
@@ -92,37 +91,3 @@ class BertMultipleChoice(Trainer):
             "config": self.config.to_dict(),
             "dropout": self.dropout_rate,
         }
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**config)
-
-    @classmethod
-    def from_pretrained(cls, source: str | os.PathLike, **kwargs) -> BertMultipleChoice:
-        """A model with the weights of a folder, `hf:ORG/NAME` or `minilm`.
-
-        A head that the folder lacks is newly initialised, which is logged.
-
-        Args:
-            source: as `keras_bert_impl.sources.resolve`.
-            **kwargs: `dropout`, and what `keras.Model` takes.
-
-        Raises:
-            FileNotFoundError, ValueError: as `checkpoints.open_checkpoint` and its `load_into`.
-        """
-        from keras_bert_impl import checkpoints
-
-        checkpoint = checkpoints.open_checkpoint(source)
-        model = cls(checkpoint.config, **kwargs)
-        checkpoint.load_into(model)
-        return model
-
-    def save_pretrained(self, folder: str | os.PathLike) -> None:
-        """Writes config and weights; `from_pretrained` of the folder gives them back.
-
-        Raises:
-            FileExistsError: the folder holds a finished run.
-        """
-        from keras_bert_impl import checkpoints
-
-        checkpoints.save_run(self, folder)

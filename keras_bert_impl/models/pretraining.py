@@ -15,13 +15,14 @@ from keras_bert_impl.layers import ClassificationHead, MaskedLMHead
 from keras_bert_impl.layers.backend import rows_at
 from keras_bert_impl.losses import SparseAccuracy, SparseCrossentropy
 from keras_bert_impl.models.encoder import BertEncoder
+from keras_bert_impl.models.pretrained import Pretrained
 from keras_bert_impl.trainer import Trainer
 
 __all__ = ["BertPretrainer"]
 
 
 @keras.saving.register_keras_serializable("keras_bert_impl")
-class BertPretrainer(Trainer):
+class BertPretrainer(Pretrained, Trainer):
     """The encoder with its two pre-training heads; the decoder is the token embeddings.
 
     Padding: as in `BertEncoder`. Slots of `masked_positions` beyond the masks of a row may hold
@@ -145,10 +146,6 @@ class BertPretrainer(Trainer):
         }
 
     @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**config)
-
-    @classmethod
     def from_pretrained(
         cls, source: str | os.PathLike, next_sentence: bool | None = None, **kwargs
     ) -> BertPretrainer:
@@ -173,16 +170,6 @@ class BertPretrainer(Trainer):
         model = cls(checkpoint.config, next_sentence=next_sentence, **kwargs)
         checkpoint.load_into(model)
         return model
-
-    def save_pretrained(self, folder: str | os.PathLike) -> None:
-        """Writes config and weights; `from_pretrained` of the folder gives them back.
-
-        Raises:
-            FileExistsError: the folder holds a finished run.
-        """
-        from keras_bert_impl import checkpoints
-
-        checkpoints.save_run(self, folder)
 
 
 def _split(inputs):

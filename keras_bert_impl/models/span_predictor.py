@@ -5,14 +5,13 @@ Shapes: B batch, S sequence, H hidden.
 
 from __future__ import annotations
 
-import os
-
 import keras
 from keras import ops
 
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers import ClassificationHead
 from keras_bert_impl.models.encoder import BertEncoder
+from keras_bert_impl.models.pretrained import Pretrained
 from keras_bert_impl.trainer import Trainer
 
 __all__ = ["BertSpanPredictor"]
@@ -22,7 +21,7 @@ PADDING_LOGIT = -1e9
 
 
 @keras.saving.register_keras_serializable("keras_bert_impl")
-class BertSpanPredictor(Trainer):
+class BertSpanPredictor(Pretrained, Trainer):
     """Where in the second segment the answer to the first starts and ends.
 
     start[i] = s . sequence_output[i] + b and end[i] = e . sequence_output[i] + c, with learned
@@ -110,37 +109,3 @@ class BertSpanPredictor(Trainer):
 
     def get_config(self):
         return {**super().get_config(), "config": self.config.to_dict()}
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        return cls(**config)
-
-    @classmethod
-    def from_pretrained(cls, source: str | os.PathLike, **kwargs) -> BertSpanPredictor:
-        """A span predictor with the weights of a folder, `hf:ORG/NAME` or `minilm`.
-
-        A head that the folder lacks is newly initialised, which is logged.
-
-        Args:
-            source: as `keras_bert_impl.sources.resolve`.
-            **kwargs: as `keras.Model`.
-
-        Raises:
-            FileNotFoundError, ValueError: as `checkpoints.open_checkpoint` and its `load_into`.
-        """
-        from keras_bert_impl import checkpoints
-
-        checkpoint = checkpoints.open_checkpoint(source)
-        model = cls(checkpoint.config, **kwargs)
-        checkpoint.load_into(model)
-        return model
-
-    def save_pretrained(self, folder: str | os.PathLike) -> None:
-        """Writes config and weights; `from_pretrained` of the folder gives them back.
-
-        Raises:
-            FileExistsError: the folder holds a finished run.
-        """
-        from keras_bert_impl import checkpoints
-
-        checkpoints.save_run(self, folder)
