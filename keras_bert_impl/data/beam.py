@@ -27,7 +27,7 @@ from keras_bert_impl.data.chunks import chunk_of
 from keras_bert_impl.data.corpus import CorpusReport, RawDocument, read_documents
 from keras_bert_impl.data.corpus.files import find_files
 from keras_bert_impl.data.example_settings import ExampleSettings
-from keras_bert_impl.data.generation import manifest_of
+from keras_bert_impl.data.manifest import manifest_of
 from keras_bert_impl.data.masking import mask_id_of
 from keras_bert_impl.data.pretraining import check_sentence_counts
 from keras_bert_impl.data.progress_files import (

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from keras_bert_impl.data.masking import Masking
 from keras_bert_impl.data.pretraining import SENTENCE_TASKS
+from keras_bert_impl.text.sentences import LANGUAGES
 
 __all__ = ["FORMS", "ExampleSettings"]
 
@@ -51,13 +52,14 @@ class ExampleSettings:
     chunk_bytes: int = 4_000_000
 
     def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise ValueError(f"form must be one of {', '.join(FORMS)}, got {self.form!r}")
-        if self.sentence_task not in SENTENCE_TASKS:
-            raise ValueError(
-                f"sentence_task must be one of {', '.join(SENTENCE_TASKS)}, got "
-                f"{self.sentence_task!r}"
-            )
+        for name, known in (
+            ("form", FORMS),
+            ("sentence_task", SENTENCE_TASKS),
+            ("language", LANGUAGES),
+        ):
+            value = getattr(self, name)
+            if value not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
         for name, least in (("max_seq_length", 5), ("chunk_bytes", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")

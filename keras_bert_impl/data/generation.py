@@ -8,7 +8,7 @@ run that was killed goes on with the chunks that are missing.
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import json
 import logging
 import os
@@ -18,11 +18,13 @@ from pathlib import Path
 
 from keras_bert_impl.data.chunk_examples import ChunkMaker
 from keras_bert_impl.data.chunks import Chunk, chunks_of
-from keras_bert_impl.data.corpus import CorpusReport, SkipCounter, read_documents
+from keras_bert_impl.data.corpus import CorpusReport, RawDocument, SkipCounter, read_documents
 from keras_bert_impl.data.example_settings import ExampleSettings
+from keras_bert_impl.data.manifest import manifest_of, noted_settings
 from keras_bert_impl.data.masking import mask_id_of
 from keras_bert_impl.data.pretraining import check_sentence_counts
 from keras_bert_impl.data.progress_files import (
+    PROGRESS_FOLDER,
     finished_chunks,
     read_finished,
     read_settings,
@@ -32,13 +34,13 @@ from keras_bert_impl.data.progress_files import (
 from keras_bert_impl.data.shards import MANIFEST_FILE
 from keras_bert_impl.data.workers import make_chunks
 from keras_bert_impl.sources import atomic_write
+from keras_bert_impl.sources.locking import locked
 from keras_bert_impl.text.tokenizer import BertTokenizer
 
-__all__ = ["GenerationProgress", "GenerationResult", "generate", "manifest_of"]
+__all__ = ["GenerationProgress", "GenerationResult", "generate"]
 
 _logger = logging.getLogger(__name__)
 
-FORMAT_VERSION = 1
 # So many documents without a second sentence are no accident of the first chunks.
 _ENOUGH_DOCUMENTS = 10_000
 
@@ -99,7 +101,8 @@ def generate(
         on_progress: told after each chunk.
 
     Raises:
-        FileExistsError: `output` is finished already, or holds other files.
+        FileExistsError: `output` is finished already, or holds other files, or another process
+            writes to it.
         FileNotFoundError: of the corpus.
         ValueError: settings or corpus are not those that `output` was begun with (all differences
             are named); the corpus has no text, or too few documents or sentences for the sentence
@@ -112,14 +115,31 @@ def generate(
     run = _Run(Path(output), tokenizer, settings or ExampleSettings(), corpus_format)
     skipped = SkipCounter()
     documents = read_documents(corpus, format=corpus_format, on_skip=skipped)
+    run.check_folder()
+    with locked(run.folder / PROGRESS_FOLDER):
+        return _generate(run, documents, skipped, workers, on_progress)
+
+
+def _generate(
+    run: _Run,
+    documents: Iterator[RawDocument],
+    skipped: SkipCounter,
+    workers: int,
+    on_progress: Callable[[GenerationProgress], None] | None,
+) -> GenerationResult:
     run.begin()
     chunks = run.missing(chunks_of(documents, run.settings.chunk_bytes))
-    for number, _ in make_chunks(ChunkMaker(tokenizer, run.settings, run.folder), chunks, workers):
-        run.add(number)
-        run.made += 1
-        if on_progress is not None:
-            on_progress(run.progress)
-    return run.finish(skipped)
+    maker = ChunkMaker(run.tokenizer, run.settings, run.folder)
+    try:
+        for number, _ in make_chunks(maker, chunks, workers):
+            run.add(number)
+            run.made += 1
+            if on_progress is not None:
+                on_progress(run.progress)
+        return run.finish(skipped)
+    except BaseException:
+        run.leave()
+        raise
 
 
 class _Run:
@@ -133,26 +153,29 @@ class _Run:
         corpus_format: str,
     ) -> None:
         self.folder, self.tokenizer, self.settings = folder, tokenizer, settings
-        self._noted = _noted(settings, tokenizer, corpus_format)
+        self._noted = noted_settings(settings, tokenizer, corpus_format)
         self._report = CorpusReport()
         self._shards: dict[int, list[dict]] = {}
         self.progress = GenerationProgress(0, 0, 0)
         self.made = 0
         self._finished: set[int] = set()
 
-    def begin(self) -> None:
-        """Makes the folder, or looks at what an earlier call has left."""
+    def check_folder(self) -> None:
+        """Raises FileExistsError where the folder holds something else than unfinished shards."""
         if (self.folder / MANIFEST_FILE).exists():
             raise FileExistsError(
                 f"{self.folder} holds finished shards ({MANIFEST_FILE}): name another folder, or "
                 "remove it first"
             )
-        before = read_settings(self.folder)
-        if before is None and _holds_other_files(self.folder):
+        if read_settings(self.folder) is None and _holds_other_files(self.folder):
             raise FileExistsError(
                 f"{self.folder} is not empty and holds no unfinished shards: name another folder, "
                 "or remove it first"
             )
+
+    def begin(self) -> None:
+        """Looks at what an earlier call has left, and notes what this one is to make."""
+        before = read_settings(self.folder)
         self._finished = finished_chunks(self.folder)
         if self._finished and before != self._noted:
             differences = [
@@ -165,7 +188,7 @@ class _Run:
                 "with the same ones, name another folder, or remove it first"
             )
         if not self._finished:
-            self._remove_all()
+            self._remove_shards()
         write_settings(self.folder, self._noted)
 
     def missing(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
@@ -231,7 +254,10 @@ class _Run:
         report = self._report
         try:
             if not report.documents:
-                told = "; ".join(f"{n} x {why}" for why, n in sorted(report.skipped.counts.items()))
+                told = "; ".join(
+                    f"{n} x {why}, such as {report.skipped.examples[why][0]}"
+                    for why, n in sorted(report.skipped.counts.items())
+                )
                 raise ValueError(f"the corpus has no text ({told or 'no documents'})")
             check_sentence_counts(report.documents, report.sentences, self.settings.sentence_task)
             if not any(self._shards.values()):
@@ -241,60 +267,24 @@ class _Run:
             self._remove_all()
             raise
 
+    def leave(self) -> None:
+        """Leaves nothing behind where no chunk is finished."""
+        if not finished_chunks(self.folder) and not (self.folder / MANIFEST_FILE).exists():
+            self._remove_all()
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()
+
     def _remove_all(self) -> None:
         remove_progress(self.folder)
+        self._remove_shards()
+
+    def _remove_shards(self) -> None:
         for file in self.folder.glob("*-[0-9]*.tfrecord*"):
             file.unlink()
 
 
 def _holds_other_files(folder: Path) -> bool:
     return folder.is_dir() and any(
-        file.name != ".progress" and not file.name.endswith(".partial") for file in folder.iterdir()
+        file.name != PROGRESS_FOLDER and not file.name.endswith(".partial")
+        for file in folder.iterdir()
     )
-
-
-def _noted(settings: ExampleSettings, tokenizer: BertTokenizer, corpus_format: str) -> dict:
-    """All that decides the bytes of the shards, but the corpus."""
-    options = tokenizer.get_config()
-    del options["tokens"]
-    return {
-        "format_version": FORMAT_VERSION,
-        **settings.to_dict(),
-        "corpus_format": corpus_format,
-        "vocab_size": len(tokenizer.vocab),
-        "vocab_sha256": hashlib.sha256(tokenizer.vocab.to_bytes()).hexdigest(),
-        "tokenizer": options,
-    }
-
-
-def manifest_of(
-    settings: ExampleSettings,
-    tokenizer: BertTokenizer,
-    shards: Sequence[dict],
-    report: CorpusReport,
-) -> dict:
-    """What training has to know of a folder of shards.
-
-    Args:
-        shards: ``file``, ``split`` and number of ``examples`` of each.
-    """
-    is_static = settings.form == "static"
-    polarity = {
-        "nsp": "is_random_next 1: the second segment comes from another document (as Google)",
-        "sop": "is_random_next 1: the two segments are swapped",
-        "none": "no sentence task: one segment",
-    }
-    noted = _noted(settings, tokenizer, "")
-    del noted["corpus_format"]
-    counts = dict.fromkeys(("train", "eval"), 0)
-    for shard in shards:
-        counts[shard["split"]] += shard["examples"]
-    return {
-        **noted,
-        "schema": "google create_pretraining_data" if is_static else "unmasked packed pairs",
-        "max_predictions": settings.max_predictions,
-        "sentence_label": polarity[settings.sentence_task],
-        "examples": counts,
-        "shards": list(shards),
-        "corpus": report.to_dict(),
-    }

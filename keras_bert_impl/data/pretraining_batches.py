@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert_impl.data.masking import Masking, mask_batch
-from keras_bert_impl.data.shard_index import RecordKind
+from keras_bert_impl.data.shard_records import RecordKind
 from keras_bert_impl.data.shards import Shards
 from keras_bert_impl.text.vocab import Vocab
 

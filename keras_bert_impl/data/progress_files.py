@@ -16,6 +16,7 @@ from keras_bert_impl.data.corpus import CorpusReport
 from keras_bert_impl.sources import atomic_file, atomic_write
 
 __all__ = [
+    "PROGRESS_FOLDER",
     "FinishedChunk",
     "finished_chunks",
     "read_finished",
@@ -25,7 +26,7 @@ __all__ = [
     "write_settings",
 ]
 
-_FOLDER = ".progress"
+PROGRESS_FOLDER = ".progress"
 _SETTINGS = "settings.json"
 _COUNTS = ("documents", "one_sentence_documents", "sentences", "tokens", "unknown", "characters")
 
@@ -53,18 +54,18 @@ class FinishedChunk:
 
 def write_settings(folder: Path, settings: dict) -> None:
     """Notes the settings of a run at its start."""
-    atomic_write(folder / _FOLDER / _SETTINGS, json.dumps(settings, indent=1) + "\n")
+    atomic_write(folder / PROGRESS_FOLDER / _SETTINGS, json.dumps(settings, indent=1) + "\n")
 
 
 def read_settings(folder: Path) -> dict | None:
     """The settings of the run that began here, or None."""
-    file = folder / _FOLDER / _SETTINGS
+    file = folder / PROGRESS_FOLDER / _SETTINGS
     return json.loads(file.read_text("utf-8")) if file.is_file() else None
 
 
 def finished_chunks(folder: Path) -> set[int]:
     """Numbers of the chunks whose shards are complete."""
-    return {int(file.stem) for file in (folder / _FOLDER).glob("[0-9]*.npz")}
+    return {int(file.stem) for file in (folder / PROGRESS_FOLDER).glob("[0-9]*.npz")}
 
 
 def write_finished(folder: Path, chunk: FinishedChunk) -> None:
@@ -106,10 +107,10 @@ def read_finished(folder: Path, number: int) -> FinishedChunk:
 
 def remove_progress(folder: Path) -> None:
     """Removes these files, and what killed processes left half written."""
-    shutil.rmtree(folder / _FOLDER, ignore_errors=True)
+    shutil.rmtree(folder / PROGRESS_FOLDER, ignore_errors=True)
     for file in folder.glob(".*.partial"):
         file.unlink(missing_ok=True)
 
 
 def _file(folder: Path, number: int) -> Path:
-    return folder / _FOLDER / f"{number:05d}.npz"
+    return folder / PROGRESS_FOLDER / f"{number:05d}.npz"

@@ -5,39 +5,28 @@ Made by reading the file once through TensorFlow, which checks each record's che
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import gzip
 import hashlib
 import json
 import shutil
+import zipfile
+import zlib
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from google.protobuf.message import DecodeError
 
+from keras_bert_impl.data.shard_records import RecordKind, kind_of, parser_of, wrong_record
 from keras_bert_impl.sources import atomic_file, cache_dir
 
-__all__ = ["RecordKind", "ShardIndex", "build_index", "open_index"]
+__all__ = ["ShardIndex", "build_index", "open_index"]
 
-_VERSION = 1
+_VERSION = 2
 _HEADER, _FOOTER = 12, 4  # length and its check sum; check sum of the data
 _AT_ONCE = 1024
-STATIC_KEYS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
-
-
-class RecordKind(NamedTuple):
-    """What the records of a file hold."""
-
-    form: str
-    token_key: str
-    segment_key: str
-    seq_length: int
-    predictions: int
-    has_sentence_task: bool
-    has_words: bool
+_DAMAGED = (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error)
 
 
 class ShardIndex:
@@ -48,7 +37,8 @@ class ShardIndex:
         digest: SHA-256 of the unpacked file.
         form, seq_length, predictions, has_sentence_task: see `RecordKind`; `seq_length` of the
             dynamic form is that of the longest record.
-        max_token_id, record_of_max_token_id: the largest token id and where it is.
+        max_token_id, record_of_max_token_id: the largest token id, those under masks included, and
+            where it is.
     """
 
     def __init__(self, file: str, unpacked: str, content: dict):
@@ -90,7 +80,8 @@ def open_index(file: str) -> ShardIndex:
     places = [_beside(unpacked), _in_cache(unpacked, ".index.npz")]
     for place in places:
         if place.is_file():
-            with np.load(place) as content:
+            # One that is damaged is made again.
+            with contextlib.suppress(*_DAMAGED), np.load(place) as content:
                 if np.array_equal(content["stamp"], stamp):
                     return ShardIndex(file, str(unpacked), _loaded(content))
     content = {"stamp": stamp, **build_index(str(unpacked), file)}
@@ -129,7 +120,7 @@ def _unpacked(path: Path) -> Path:
         try:
             with gzip.open(path) as packed, atomic_file(target) as unpacked:
                 shutil.copyfileobj(packed, unpacked, 1 << 20)
-        except (EOFError, gzip.BadGzipFile) as error:
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{path}: the gzip file is damaged: {error}") from None
     return target
 
@@ -147,7 +138,8 @@ def build_index(file: str, name: str | None = None) -> dict:
 
     Raises:
         ValueError: the file is empty, truncated or damaged, or a record is no example of
-            pre-training or of other lengths than the first; file and record are named.
+            pre-training, of other lengths than the first or with values out of range; file and
+            record are named.
     """
     name = name or file
     records = tf.data.TFRecordDataset(file, buffer_size=1 << 20)
@@ -165,16 +157,19 @@ def build_index(file: str, name: str | None = None) -> dict:
                 f"{name}: damaged or truncated at record {_first_damaged(file, done)} (from 0)"
             ) from None
         if kind is None:
-            kind = kind_of(batch[0].numpy(), name)
-            parse = _parser(kind)
+            kind = kind_of(batch[0].numpy(), f"{name}: record 0")
+            parse = parser_of(kind)
         try:
-            token_ids = parse(batch)
-        except tf.errors.InvalidArgumentError as error:
-            raise ValueError(_parse_message(name, batch, done, kind, error)) from None
-        in_record = tf.reduce_max(token_ids, axis=1).numpy()
+            largest_ids, row_lengths, fine = parse(batch)
+            all_fine = bool(tf.reduce_all(fine))
+        except tf.errors.InvalidArgumentError:
+            all_fine = False
+        if not all_fine:
+            raise ValueError(wrong_record(batch.numpy().tolist(), done, kind, name))
+        in_record = largest_ids.numpy()
         if in_record.max() > largest:
             largest, where = int(in_record.max()), done + int(in_record.argmax())
-        longest = max(longest, int(token_ids.bounding_shape()[1]))
+        longest = max(longest, int(tf.reduce_max(row_lengths)))
         lengths.append(tf.strings.length(batch).numpy())
         done += len(in_record)
     if kind is None:
@@ -189,74 +184,6 @@ def build_index(file: str, name: str | None = None) -> dict:
     }
 
 
-def kind_of(record: bytes, name: str) -> RecordKind:
-    """What a record holds, by its keys.
-
-    Raises:
-        ValueError: it is no example of pre-training.
-    """
-    example = tf.train.Example()
-    try:
-        example.ParseFromString(record)
-    except DecodeError:
-        raise ValueError(f"{name}: record 0 is no tf.train.Example") from None
-    features = example.features.feature
-    # Ours, Google's, and those of tf-models-official's `use_v2_feature_names`.
-    for segment_key, token_key in (
-        ("first_length", "token_ids"),
-        ("segment_ids", "input_ids"),
-        ("input_type_ids", "input_word_ids"),
-    ):
-        if token_key in features and segment_key in features:
-            break
-    else:
-        raise ValueError(
-            f"{name}: record 0 is no example of pre-training: expected the keys of Google's "
-            f"create_pretraining_data.py (input_ids, masked_lm_positions ...), got "
-            f"{sorted(features)}"
-        )
-    is_dynamic = token_key == "token_ids"
-    if not is_dynamic:
-        absent = [key for key in STATIC_KEYS if key not in features]
-        if absent:
-            raise ValueError(f"{name}: record 0 has no {absent[0]}, only {sorted(features)}")
-    return RecordKind(
-        form="dynamic" if is_dynamic else "static",
-        token_key=token_key,
-        segment_key=segment_key,
-        seq_length=len(features[token_key].int64_list.value),
-        predictions=0 if is_dynamic else len(features["masked_lm_positions"].int64_list.value),
-        has_sentence_task=("is_random_next" if is_dynamic else "next_sentence_labels") in features,
-        has_words="continues" in features,
-    )
-
-
-@functools.cache
-def _parser(kind: RecordKind):
-    """`_token_ids` as a function that is traced once for all files of a kind."""
-    return tf.function(
-        lambda records: _token_ids(records, kind),
-        input_signature=[tf.TensorSpec([None], tf.string)],
-    )
-
-
-def _token_ids(records: tf.Tensor, kind: RecordKind) -> tf.RaggedTensor:
-    """Token ids of each record; checks the lengths of the static form."""
-    if kind.form == "dynamic":
-        spec = {kind.token_key: tf.io.RaggedFeature(tf.int64)}
-        return tf.io.parse_example(records, spec)[kind.token_key]
-    fixed = tf.io.FixedLenFeature
-    spec = {
-        kind.token_key: fixed([kind.seq_length], tf.int64),
-        kind.segment_key: fixed([kind.seq_length], tf.int64),
-        "masked_lm_positions": fixed([kind.predictions], tf.int64),
-        "masked_lm_ids": fixed([kind.predictions], tf.int64),
-        "masked_lm_weights": fixed([kind.predictions], tf.float32),
-    }
-    found = tf.io.parse_example(records, spec)[kind.token_key]
-    return tf.RaggedTensor.from_tensor(found)
-
-
 def _first_damaged(file: str, known_good: int) -> int:
     """Number of the first record that cannot be read."""
     number = known_good
@@ -266,20 +193,6 @@ def _first_damaged(file: str, known_good: int) -> int:
     except (tf.errors.DataLossError, tf.errors.OutOfRangeError):
         pass
     return number
-
-
-def _parse_message(name: str, batch: tf.Tensor, before: int, kind: RecordKind, error) -> str:
-    """Which record of a batch is of another kind, and how."""
-    for place, record in enumerate(batch.numpy()):
-        found = kind_of(record, f"{name}, record {before + place}")
-        for field in ("token_key", "seq_length", "predictions"):
-            ours, theirs = getattr(kind, field), getattr(found, field)
-            if ours != theirs and not (kind.form == "dynamic" and field == "seq_length"):
-                return (
-                    f"{name}: record {before + place} has {field} {theirs!r}, and record 0 has "
-                    f"{ours!r}"
-                )
-    return f"{name}: records {before} to {before + len(batch)}: {error.message.splitlines()[0]}"
 
 
 def _digest(file: str) -> str:

@@ -84,8 +84,11 @@ def _text_of(raw: bytes, path: str, number: int) -> str:
         ) from None
     except RecursionError:
         raise ValueError(f"{where}: JSON nested too deeply") from None
-    except ValueError as error:
-        raise ValueError(f"{where}: broken JSON: {error}") from None
+    except json.JSONDecodeError as error:
+        # Its own line number counts within this line.
+        raise ValueError(
+            f"{where}: broken JSON: {error.msg} at character {error.pos + 1}"
+        ) from None
     if not isinstance(record, dict):
         raise ValueError(f"{where}: expected a JSON object, got {type(record).__name__}")
     if "text" not in record:
