@@ -3,7 +3,8 @@
 import keras
 
 if keras.backend.backend() == "tensorflow":
-    from keras_bert_impl.trainer.tensorflow import ClipAfterReduction, Trainer
+    from keras_bert_impl.trainer.tensorflow import Trainer
+    from keras_bert_impl.trainer.tensorflow_optimizer import ClipAfterReduction
 else:
     from keras_bert_impl.trainer.jax import ClipAfterReduction, Trainer
 

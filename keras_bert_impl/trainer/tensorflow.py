@@ -17,8 +17,9 @@ import tensorflow as tf
 
 from keras_bert_impl.losses import WeightedMean, as_weighted_mean
 from keras_bert_impl.trainer.outputs import OutputLosses
+from keras_bert_impl.trainer.tensorflow_optimizer import dense, optimizer_gaps
 
-__all__ = ["PRIVATE_KERAS_NAMES", "ClipAfterReduction", "Trainer", "sum_over_replicas"]
+__all__ = ["PRIVATE_KERAS_NAMES", "Trainer", "sum_over_replicas"]
 
 PRIVATE_KERAS_NAMES = {
     keras.Model: (
@@ -29,7 +30,12 @@ PRIVATE_KERAS_NAMES = {
         "_maybe_symbolic_build",
         "_symbolic_build",
     ),
-    keras.optimizers.Optimizer: ("_clip_gradients", "_all_reduce_sum_gradients"),
+    keras.optimizers.Optimizer: (
+        "_all_reduce_sum_gradients",
+        "_backend_apply_gradients",
+        "_clip_gradients",
+        "_update_model_variables_moving_average",
+    ),
 }
 
 # How Keras marks the message of a layer within its account of the call.
@@ -44,33 +50,6 @@ def sum_over_replicas(value):
     if context is None or context.num_replicas_in_sync == 1:
         return value
     return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
-
-
-class ClipAfterReduction:
-    """Mix-in before a Keras optimizer: clips the gradient summed over all replicas.
-
-    Keras clips each replica's gradient before the sum, so that with R replicas the threshold is
-    up to R times looser. Gradients of embeddings are summed per token first, also where a model
-    that is no `Trainer` has not done so.
-    """
-
-    def _clip_gradients(self, gradients):
-        return gradients
-
-    def _all_reduce_sum_gradients(self, pairs):
-        pairs = super()._all_reduce_sum_gradients([(_dense(g), v) for g, v in pairs])
-        gradients, variables = zip(*pairs, strict=True)
-        if self.global_clipnorm:
-            gradients, _ = tf.clip_by_global_norm(gradients, self.global_clipnorm)
-        elif self.clipnorm:
-            gradients = [tf.clip_by_norm(g, self.clipnorm) for g in gradients]
-        elif self.clipvalue:
-            gradients = [tf.clip_by_value(g, -self.clipvalue, self.clipvalue) for g in gradients]
-        return list(zip(gradients, variables, strict=True))
-
-
-def _dense(gradient):
-    return None if gradient is None else tf.convert_to_tensor(gradient)
 
 
 def _add(one, other):
@@ -172,7 +151,7 @@ class Trainer(OutputLosses, keras.Model):
                 loss -= (1 - 1 / parts) * self._aggregate_additional_loss(tf.add_n(self.losses))
             scaled_loss = self.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled_loss, self.trainable_weights)
-        return self._untracked(loss, parts), y_pred, [_dense(gradient) for gradient in gradients]
+        return self._untracked(loss, parts), y_pred, [dense(gradient) for gradient in gradients]
 
     def _accumulating_step(self, x, y, sample_weight):
         """As `train_step`, of the parts of the batch one after the other."""
@@ -309,23 +288,6 @@ class Trainer(OutputLosses, keras.Model):
         """As `keras.Model.predict`; bad token ids and lengths end in a ValueError."""
         with _plain_errors():
             return super().predict(*args, **kwargs)
-
-
-def optimizer_gaps(optimizer, strategy) -> list[str]:
-    """What an optimizer does otherwise than BERT's recipe or cannot do, one sentence each."""
-    inner = getattr(optimizer, "inner_optimizer", optimizer)
-    if inner is None:
-        return []
-    gaps = []
-    is_stock = not isinstance(inner, ClipAfterReduction)
-    several = strategy.num_replicas_in_sync > 1
-    if is_stock and several and any((inner.clipnorm, inner.global_clipnorm, inner.clipvalue)):
-        gaps.append("clips each replica's gradient before the reduction, not the global gradient")
-    if is_stock and inner.weight_decay:
-        gaps.append("decays LayerNorm weights and biases too, which BERT's recipe leaves out")
-    if several and inner.gradient_accumulation_steps:
-        gaps.append("Keras' gradient_accumulation_steps fails under a strategy")
-    return gaps
 
 
 @contextlib.contextmanager

@@ -20,7 +20,8 @@ pytestmark = pytest.mark.skipif(
 if keras.backend.backend() == "tensorflow":
     import tensorflow as tf
 
-    from keras_bert_impl.trainer.tensorflow import PRIVATE_KERAS_NAMES, optimizer_gaps
+    from keras_bert_impl.trainer.tensorflow import PRIVATE_KERAS_NAMES
+    from keras_bert_impl.trainer.tensorflow_optimizer import optimizer_gaps
 
 SHALLOW = CONFIG.replace(num_hidden_layers=1)
 CALM = SHALLOW.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
@@ -74,7 +75,7 @@ def test_private_names_of_keras_are_still_there(private):
     gone = [name for name in gone if not hasattr(instance, name)]
     assert not gone, (
         f"keras {keras.__version__} has no {kind.__name__}.{gone}: see what it became, adapt "
-        " keras_bert_impl/trainer/tensorflow.py, then the bound on keras in pyproject.toml"
+        " keras_bert_impl/trainer/tensorflow*.py, then the bound on keras in pyproject.toml"
     )
 
 
@@ -153,6 +154,9 @@ def test_what_fails_under_a_strategy_is_logged():
     for optimizer in (keras.optimizers.Adam, AdamW):
         gaps = optimizer_gaps(optimizer(gradient_accumulation_steps=2), TwoReplicas)
         assert gaps == ["Keras' gradient_accumulation_steps fails under a strategy"]
+    gaps = optimizer_gaps(keras.optimizers.Adam(use_ema=True), TwoReplicas)
+    assert gaps == ["Keras' use_ema fails under a strategy"]
+    assert not optimizer_gaps(AdamW(use_ema=True), TwoReplicas)
     assert issubclass(AdamW, ClipAfterReduction)
 
 
