@@ -18,13 +18,22 @@ def locked(folder: str | os.PathLike) -> Iterator[None]:
 
     Raises:
         FileExistsError: another process holds it.
+        NotADirectoryError: it, or a parent, is a file.
+        PermissionError: it cannot be written.
     """
     # Not on Windows, where tensorflow-text cannot be installed either.
     import fcntl
 
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / LOCK_FILE).open("a+") as file:
+    place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not place.is_dir():
+        raise NotADirectoryError(f"cannot write {folder}: {place} is a file, not a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        opened = (folder / LOCK_FILE).open("a+")
+    except PermissionError:
+        raise PermissionError(f"cannot write {folder}: no permission to write in {place}") from None
+    with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
