@@ -10,34 +10,18 @@ from __future__ import annotations
 
 import sys
 
-import keras
-
 import keras_bert_impl as kb
+from keras_bert_impl.analysis import cosine_similarity, sentence_embeddings
 
-# The encoder's `sequence_output` carries the padding mask, so a stock Keras layer averages the
-# real tokens only and a sentence has the same vector alone and beside longer ones.
-
-
-def sentence_model(weights: str = "minilm") -> keras.Model:
-    """Token ids -> one vector of length 1 for each sentence."""
-    encoder = kb.BertEncoder.from_pretrained(weights)
-    inputs = {
-        name: keras.Input([None], dtype="int32", name=name)
-        for name in ("token_ids", "segment_ids", "padding_mask")
-    }
-    tokens = encoder(inputs)["sequence_output"]
-    mean = keras.layers.GlobalAveragePooling1D()(tokens)
-    return keras.Model(inputs, keras.layers.UnitNormalization()(mean))
+# Only real tokens are averaged: a sentence has the same vector alone and beside longer ones.
 
 
 def similarity(first: list[str], second: list[str], weights: str = "minilm"):
     """Cosine of each pair of sentences, float32 [N] in [-1, 1]."""
     tokenizer = kb.BertTokenizer.from_pretrained(weights)
-    model = sentence_model(weights)
-    vectors = [
-        model.predict(kb.bucketed_batches(tokenizer, texts), verbose=0) for texts in (first, second)
-    ]
-    return (vectors[0] * vectors[1]).sum(axis=-1)
+    encoder = kb.BertEncoder.from_pretrained(weights)
+    vectors = [sentence_embeddings(encoder, tokenizer, texts) for texts in (first, second)]
+    return cosine_similarity(*vectors)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,7 @@ LAYERS = {
     ),
     "Pooler": Case(lambda **kw: layers.Pooler(0.1, **kw), (HIDDEN,)),
     "PositionEmbedding": Case(lambda **kw: layers.PositionEmbedding(5, 8, **kw), (TOKEN_IDS,)),
+    "ScalarMix": Case(layers.ScalarMix, ([HIDDEN, HIDDEN[::-1], 2 * HIDDEN],)),
     "SegmentEmbedding": Case(lambda **kw: layers.SegmentEmbedding(3, 8, **kw), (SEGMENT_IDS,)),
     "SelfAttention": Case(lambda **kw: layers.SelfAttention(2, **kw), (HIDDEN, BIAS)),
 }
@@ -104,9 +105,9 @@ def check_keras_file(case: Case, path) -> None:
     made, arguments = case.make(), case.inputs[0]
     if not isinstance(made, keras.Model):
         arguments = list(case.inputs)
-        inputs = [
-            keras.Input((None,) * (x.ndim - 2) + x.shape[-1:], dtype=x.dtype) for x in arguments
-        ]
+        inputs = keras.tree.map_structure(
+            lambda x: keras.Input((None,) * (x.ndim - 2) + x.shape[-1:], dtype=x.dtype), arguments
+        )
         made = keras.Model(inputs, made(*inputs))
     made.save(path)
     loaded = keras.models.load_model(path)

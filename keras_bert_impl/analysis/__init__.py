@@ -1,5 +1,26 @@
-"""What a trained model knows: words for masks."""
+"""What a trained model knows and how it sees texts: words for masks, vectors, attention."""
 
+from keras_bert_impl.analysis.features import (
+    LAYER_CHOICES,
+    TextVectors,
+    contextual_vectors,
+    each_text_vectors,
+)
 from keras_bert_impl.analysis.fill_mask import Candidate, fill_mask
+from keras_bert_impl.analysis.similarity import (
+    cosine_similarity,
+    next_sentence_probability,
+    sentence_embeddings,
+)
 
-__all__ = ["Candidate", "fill_mask"]
+__all__ = [
+    "LAYER_CHOICES",
+    "Candidate",
+    "TextVectors",
+    "contextual_vectors",
+    "cosine_similarity",
+    "each_text_vectors",
+    "fill_mask",
+    "next_sentence_probability",
+    "sentence_embeddings",
+]

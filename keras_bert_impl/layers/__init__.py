@@ -10,6 +10,7 @@ from keras_bert_impl.layers.embeddings import (
 )
 from keras_bert_impl.layers.heads import ClassificationHead, MaskedLMHead, Pooler
 from keras_bert_impl.layers.normalization import LayerNorm
+from keras_bert_impl.layers.scalar_mix import ScalarMix
 from keras_bert_impl.layers.transformer import EncoderBlock, activate
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "MaskedLMHead",
     "Pooler",
     "PositionEmbedding",
+    "ScalarMix",
     "SegmentEmbedding",
     "SelfAttention",
     "activate",
