@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from google.protobuf.message import DecodeError
 
 __all__ = ["RecordKind", "kind_of", "parser_of", "wrong_record"]
 
+_PLACE_IN_GRAPH = re.compile(r"\{\{.*?\}\}\s*|Name: <unknown>,\s*|, Index: \d+")
 STATIC_KEYS = ("input_mask", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
 
@@ -150,7 +152,7 @@ def wrong_record(records: list[bytes], first: int, kind: RecordKind, name: str) 
                 continue
         except tf.errors.InvalidArgumentError as error:
             return _other_kind(record, number, kind, name) or (
-                f"{name}: record {number}: {error.message.splitlines()[0]}"
+                f"{name}: record {number}: {_PLACE_IN_GRAPH.sub('', error.message.splitlines()[0])}"
             )
         return f"{name}: record {number}: {_out_of_range(record, kind)}"
     return None

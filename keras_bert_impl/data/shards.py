@@ -9,6 +9,7 @@ from __future__ import annotations
 import bisect
 import hashlib
 import json
+import operator
 import os
 from collections.abc import Sequence
 from functools import cached_property
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_bert_impl.data.masking import Masking
 from keras_bert_impl.data.shard_index import ShardIndex, open_index
 from keras_bert_impl.text.vocab import Vocab
 
@@ -81,6 +83,26 @@ class Shards:
             "max_predictions": self.max_predictions,
             "files": {Path(i.file).name: i.digest for i in self._indexes},
         }
+
+    def check_manifest(self) -> None:
+        """Compares the files with what their manifest says of them.
+
+        Raises:
+            ValueError: a file has another number of records, or longer ones.
+        """
+        noted = {row["file"]: row.get("examples") for row in self.manifest.get("shards", ())}
+        for index in self._indexes:
+            examples = noted.get(Path(index.file).name)
+            if examples not in (None, len(index)):
+                raise ValueError(
+                    f"{index.file}: {len(index)} records, and {MANIFEST_FILE} says {examples}: "
+                    "the file is truncated, or another one"
+                )
+            if index.seq_length > self.max_seq_length:
+                raise ValueError(
+                    f"{index.file}: a record has {index.seq_length} tokens, and {MANIFEST_FILE} "
+                    f"says max_seq_length {self.max_seq_length}"
+                )
 
     def check(
         self,
@@ -169,7 +191,9 @@ def open_shards(
         files = [os.fspath(folder / name) for name in names]
     else:
         manifest, files = {}, _record_files(path, find_files)
-    return Shards(str(path), [open_index(file) for file in files], manifest)
+    shards = Shards(str(path), [open_index(file) for file in files], manifest)
+    shards.check_manifest()
+    return shards
 
 
 def _record_files(path, find_files) -> list[str]:
@@ -197,11 +221,19 @@ def read_manifest(folder: Path) -> dict:
     try:
         manifest = json.loads(file.read_text("utf-8"))
         version = manifest["format_version"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise ValueError(f"{file}: not a manifest of this package: {error!r}") from None
     if version != 1:
         raise ValueError(
             f"{file}: format_version {version!r} is not known (this version of the package reads "
             "1): upgrade keras-bert-impl"
         )
+    try:
+        for row in manifest["shards"]:
+            os.fspath(row["file"]), os.fspath(row["split"])
+        for name in {"max_seq_length", "max_predictions", "vocab_size"} & manifest.keys():
+            operator.index(manifest[name])
+        Masking(**manifest.get("masking", {}))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{file}: the manifest is damaged: {error!r}") from None
     return manifest

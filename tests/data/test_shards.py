@@ -308,6 +308,33 @@ def test_a_manifest_of_a_newer_format(tmp_path):
         open_shards(tmp_path)
 
 
+GOOD = {"format_version": 1, "shards": [{"file": "a.tfrecord", "split": "train", "examples": 3}]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"shards": None}, r"manifest\.json: the manifest is damaged"),
+        ({"shards": [{}]}, r"manifest\.json: the manifest is damaged: KeyError\('file'\)"),
+        ({"shards": [3]}, r"manifest\.json: the manifest is damaged"),
+        ({"max_seq_length": "x"}, r"manifest\.json: the manifest is damaged"),
+        ({"masking": {"foo": 1}}, r"manifest\.json: the manifest is damaged.*foo"),
+        ({"max_seq_length": 8}, r"a\.tfrecord: a record has 16 tokens.* says max_seq_length 8"),
+        (
+            {"shards": [{"file": "a.tfrecord", "split": "train", "examples": 4}]},
+            r"a\.tfrecord: 3 records, and manifest\.json says 4: the file is truncated",
+        ),
+    ],
+)
+def test_a_manifest_that_does_not_fit_its_files(changes, message, tmp_path):
+    write(tmp_path / "a.tfrecord", [google_record(n) for n in range(3)])
+    (tmp_path / "manifest.json").write_text(json.dumps(GOOD))
+    assert len(open_shards(tmp_path)) == 3
+    (tmp_path / "manifest.json").write_text(json.dumps(GOOD | changes))
+    with pytest.raises(ValueError, match=message):
+        open_shards(tmp_path)
+
+
 def test_masks_of_static_shards_cannot_be_drawn_again(google_files):
     with pytest.raises(ValueError, match="its masks are drawn already"):
         pretraining_batches(open_shards(google_files), VOCAB, batch_size=2, masking=Masking())
