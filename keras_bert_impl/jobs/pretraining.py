@@ -26,7 +26,7 @@ from keras_bert_impl.jobs.preparation import (
 from keras_bert_impl.jobs.pretraining_progress import OnEvent, PretrainSummary, Progress, Window
 from keras_bert_impl.jobs.pretraining_settings import PretrainSettings
 from keras_bert_impl.jobs.progress import Stage
-from keras_bert_impl.jobs.run_folder import History, begin_or_resume, read_record
+from keras_bert_impl.jobs.run_folder import History, begin_or_resume, forget, read_record
 from keras_bert_impl.models import BertPretrainer
 from keras_bert_impl.sources.locking import locked
 from keras_bert_impl.text.tokenizer import BertTokenizer
@@ -71,8 +71,14 @@ def settings_to_resume(output: str | os.PathLike, **changes) -> PretrainSettings
     """
     options = read_record(Path(output))["options"]
     given = {name: value for name, value in changes.items() if value is not None}
-    fresh = {"size": None, "init_checkpoint": None, "output": output, "resume": True}
-    return PretrainSettings(**{**options, **given, **fresh})
+    for name in ("size", "init_checkpoint"):
+        if name in given:
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(
+                f"--resume goes on with the model of the run and {option} begins with another: "
+                "give one of them"
+            )
+    return PretrainSettings(**{**options, **given, "output": output, "resume": True})
 
 
 def pretrain(settings: PretrainSettings, on_event: OnEvent = lambda event: None) -> PretrainResult:
@@ -123,6 +129,8 @@ class _Run:
             max_seq_length=settings.max_seq_length,
             max_predictions=settings.max_predictions,
         )
+        if self.eval_shards is not None:
+            self.eval_shards.check(vocab=self.tokenizer.vocab)
         self._check_config()
 
     def _config(self) -> BertConfig:
@@ -140,12 +148,19 @@ class _Run:
                 f"the vocabulary of {self.shards.path} has {size} tokens and the model's config "
                 f"says vocab_size {self.config.vocab_size}"
             )
-        length = self.shards.max_seq_length
-        if length > self.config.max_position_embeddings:
-            raise ValueError(
-                f"{self.shards.path}: max_seq_length {length} is more than the model's "
-                f"max_position_embeddings {self.config.max_position_embeddings}"
-            )
+        for shards in filter(None, (self.shards, self.eval_shards)):
+            length = shards.max_seq_length
+            if length > self.config.max_position_embeddings:
+                raise ValueError(
+                    f"{shards.path}: max_seq_length {length} is more than the model's "
+                    f"max_position_embeddings {self.config.max_position_embeddings}"
+                )
+            if shards.has_sentence_task != self.shards.has_sentence_task:
+                which = ("without", "with") if self.shards.has_sentence_task else ("with", "without")
+                raise ValueError(
+                    f"{shards.path}: these shards are {which[0]} sentence task, and those to train "
+                    f"on, {self.shards.path}, {which[1]} it"
+                )
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -169,7 +184,12 @@ class _Run:
                     allow_changes=settings.allow_changes,
                 )
             self.checkpoints = Checkpoints(self.folder / CHECKPOINTS, settings.keep)
-            self.model = self._make_model()
+            try:
+                self.model = self._make_model()
+            except (ValueError, OSError):
+                if self.is_chief and not settings.resume:
+                    forget(self.folder)
+                raise
             yield
 
     def _make_model(self) -> BertPretrainer:
@@ -177,7 +197,9 @@ class _Run:
         with self.strategy.scope():
             keras.utils.set_random_seed(settings.seed)
             options = {"next_sentence": self.shards.has_sentence_task, "dtype": self.dtype}
-            if settings.init_checkpoint is None:
+            # A run that was stopped before its first checkpoint begins as it began.
+            goes_on = settings.resume and self.checkpoints.steps()
+            if settings.init_checkpoint is None or goes_on:
                 model = BertPretrainer(self.config, **options)
             else:
                 model = BertPretrainer.from_pretrained(settings.init_checkpoint, **options)
@@ -203,7 +225,17 @@ class _Run:
         state = self.checkpoints.restore(self.model) if self.settings.resume else None
         step = 0 if state is None else state["step"]
         self.history = History(self.folder / HISTORY_FILE, step) if self.is_chief else None
+        if step and (step % self.settings.save_every == 0 or step == self.settings.steps):
+            self._score_missing(step, state.get("scores", {}))
         return step
+
+    def _score_missing(self, step: int, scores: dict[str, float]) -> None:
+        """Makes up for the evaluation of a window after whose last step a signal came."""
+        lines = self.history.lines if self.is_chief else []
+        if (lines[-1]["step"] if lines else 0) < step:
+            window = Window(step, scores, self.evaluate(), 0.0)
+            if self.is_chief:
+                self.history.add(window.to_dict())
 
     def train(self, step: int, on_event: OnEvent) -> None:
         """Goes on from a step to the last one."""
@@ -282,7 +314,7 @@ class _Run:
         """Writes the line of the history, then the checkpoint."""
         if self.is_chief:
             self.history.add(window.to_dict())
-            self.checkpoints.save(self.model, window.step)
+            self.checkpoints.save(self.model, window.step, scores=window.train)
 
     def finish(self, seconds: float) -> PretrainResult:
         """Writes model and tokenizer; the run counts as finished from then on."""

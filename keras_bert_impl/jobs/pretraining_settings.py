@@ -28,7 +28,8 @@ class PretrainSettings:
         init_checkpoint: weights to start from, at step 0: a run, a Hugging Face folder, ``minilm``.
         vocab: ``vocab.txt`` or its folder, for shards that come without.
         eval_data: shards to score on; None: those that `pretrain-data` held out, if any.
-        resume: go on with the unfinished run in `output`.
+        resume: go on with the unfinished run in `output`; `size` and `init_checkpoint` are those
+            that it was begun with, see `settings_to_resume`.
         allow_changes: resume although settings or data differ from those of the run.
         steps: optimizer steps of the whole run. BERT: 1,000,000.
         batch_size: rows a step, over all replicas. BERT: 256.
@@ -81,6 +82,8 @@ class PretrainSettings:
                 raise ValueError(f"{name} must be at least 1, got {value}")
         if not 0 < self.learning_rate < math.inf:
             raise ValueError(f"learning_rate must be greater than 0, got {self.learning_rate}")
+        if not 0 <= self.seed < 2**31:
+            raise ValueError(f"seed must be from 0 to {2**31 - 1}, got {self.seed}")
         if self.warmup_steps is not None and not 0 <= self.warmup_steps <= self.steps:
             raise ValueError(
                 f"warmup_steps must be from 0 to steps={self.steps}, got {self.warmup_steps}"
@@ -94,11 +97,7 @@ class PretrainSettings:
                 f"save_every={self.save_every} must be a multiple of steps_per_execution="
                 f"{self.steps_per_execution}"
             )
-        if self.resume and self.init_checkpoint is not None:
-            raise ValueError(
-                "--resume goes on with a run and --init-checkpoint begins one: give one of them"
-            )
-        if not self.resume and (self.size is None) == (self.init_checkpoint is None):
+        if (self.size is None) == (self.init_checkpoint is None):
             raise ValueError(
                 "give --size (random weights), --init-checkpoint (weights to start from, and "
                 "their config) or --resume"

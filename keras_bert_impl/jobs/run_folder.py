@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from pathlib import Path
 
 from keras_bert_impl.checkpoints.store import CONFIG_FILE, check_format_version
 from keras_bert_impl.sources import atomic_write
 from keras_bert_impl.sources.locking import LOCK_FILE
+from keras_bert_impl.training.storage import remove_partial
 
-__all__ = ["History", "begin_or_resume", "read_record"]
+__all__ = ["History", "begin_or_resume", "forget", "read_record"]
 
 FORMAT_VERSION = 1
 RECORD_FILE = "pretraining.json"
@@ -32,6 +34,8 @@ def begin_or_resume(folder: Path, record: dict, *, resume: bool, allow_changes: 
         ValueError: the run to resume is another one; the message lists what differs.
     """
     file = folder / RECORD_FILE
+    if file.exists():
+        remove_partial(os.fspath(folder))
     if (folder / CONFIG_FILE).exists():
         raise FileExistsError(
             f"{folder} holds a finished run: name another output folder (--init-checkpoint "
@@ -65,6 +69,11 @@ def begin_or_resume(folder: Path, record: dict, *, resume: bool, allow_changes: 
             "give what it was begun with, or --allow-changes (not for the model)"
         )
     _write(file, record)
+
+
+def forget(folder: Path) -> None:
+    """Removes the record of a run that could not begin, so that the folder can be used again."""
+    (folder / RECORD_FILE).unlink(missing_ok=True)
 
 
 def _write(file: Path, record: dict) -> None:

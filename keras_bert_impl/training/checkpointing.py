@@ -84,6 +84,7 @@ class Checkpoints:
         Raises:
             OSError: the folder cannot be written, or the disk is full; nothing is half written.
         """
+        storage.remove_partial(self.folder)
         target = storage.join(self.folder, f"{PREFIX}{step:08d}")
         if storage.is_remote(target):
             with tempfile.TemporaryDirectory() as temporary:
@@ -183,7 +184,8 @@ class SaveCheckpoints(keras.callbacks.Callback):
         last, self.step = self.step, self._before + batch + 1
         is_due = self.step // self.every > last // self.every
         if self.is_chief and (is_due or self.signals):
-            self.checkpoints.save(self.model, self.step)
+            scores = {name: float(value) for name, value in (logs or {}).items()}
+            self.checkpoints.save(self.model, self.step, scores=scores)
         if self.signals:
             raise Interrupted(self.step, self.signals[0])
 

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["is_remote", "join", "local_copy", "names", "remove", "upload"]
+__all__ = ["is_remote", "join", "local_copy", "names", "remove", "remove_partial", "upload"]
 
 
 def is_remote(path: str) -> bool:
@@ -59,6 +59,15 @@ def remove(folder: str) -> None:
         _gfile().rmtree(folder)
     else:
         shutil.rmtree(folder)
+
+
+def remove_partial(folder: str) -> None:
+    """Removes what a process that was killed left half written by `keras_bert_impl.sources`."""
+    if not is_remote(folder):
+        for name in names(folder):
+            if name.startswith(".") and name.endswith(".partial"):
+                path = os.path.join(folder, name)
+                shutil.rmtree(path) if os.path.isdir(path) else os.remove(path)
 
 
 def _gfile():

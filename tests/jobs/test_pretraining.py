@@ -122,7 +122,7 @@ def test_what_it_is_for(finished):
     assert BertClassifier.from_pretrained(folder, 2).config.hidden_size == 16
 
 
-@pytest.mark.parametrize("step", [3, 4, 7])
+@pytest.mark.parametrize("step", [3, 4, 7, 10])
 def test_an_interrupted_run_goes_on_bit_for_bit(
     step, settings_of, finished, tmp_path, every_step_told
 ):
@@ -134,6 +134,10 @@ def test_an_interrupted_run_goes_on_bit_for_bit(
     result = pretrain(settings_to_resume(folder))
     assert_same_weights(folder, finished[1])
     assert result.eval == finished[0].eval
+    assert [line["step"] for line in result.history] == [4, 8, 10]
+    assert [line["eval"] for line in result.history] == [
+        line["eval"] for line in finished[0].history
+    ]
     assert result.history[-1]["train"] == pytest.approx(finished[0].history[-1]["train"])
 
 
@@ -183,6 +187,49 @@ def test_weights_to_start_from_begin_at_step_0(settings_of, finished, tmp_path):
     result = pretrain(start)
     assert [line["step"] for line in result.history] == [4, 8, 10]
     assert result.eval["loss"] == pytest.approx(finished[0].eval["loss"], abs=1e-4)
+
+
+def test_a_run_stopped_before_its_first_checkpoint_resumes_from_its_weights(
+    settings_of, finished, tmp_path
+):
+    def stop(event):
+        if isinstance(event, PretrainStep):
+            raise KeyboardInterrupt
+
+    start = {"size": None, "init_checkpoint": finished[1], "steps": 4, "learning_rate": 1e-9}
+    with pytest.raises(KeyboardInterrupt):
+        pretrain(settings_of(tmp_path / "run", **start), stop)
+    assert not list((tmp_path / "run").glob("checkpoints/*"))
+    result = pretrain(settings_to_resume(tmp_path / "run"))
+    assert result.eval["loss"] == pytest.approx(finished[0].eval["loss"], abs=1e-4)
+
+
+@pytest.mark.parametrize("option", ["size", "init_checkpoint"])
+def test_another_model_cannot_be_resumed(option, finished):
+    with pytest.raises(ValueError, match=f"--{option.replace('_', '-')} begins with another"):
+        settings_to_resume(finished[1], **{option: "tiny"})
+
+
+def test_a_run_that_could_not_begin_leaves_its_folder_free(settings_of, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("keras_bert_impl.jobs.pretraining.check_space", full)
+        with pytest.raises(OSError, match="No space left"):
+            pretrain(settings_of(tmp_path / "run"))
+    pretrain(settings_of(tmp_path / "run", steps=1))
+
+
+def test_what_a_killed_run_left_half_written_is_removed(settings_of, tmp_path, every_step_told):
+    folder = tmp_path / "run"
+    interrupt(settings_of(folder), 3)
+    (folder / ".history.jsonl.0123abcd.partial").touch()
+    half = folder / "checkpoints" / ".step-00000004.0123abcd.partial"
+    half.mkdir()
+    (half / "model.weights.h5").touch()
+    pretrain(settings_to_resume(folder))
+    assert not list(folder.rglob("*.partial"))
 
 
 def test_a_finished_folder_is_neither_skipped_nor_overwritten(settings_of, finished):
@@ -245,6 +292,25 @@ def test_refusals_before_the_first_step(changes, message, settings_of, tmp_path)
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("trained_on", ["nsp", "none"])
+def test_shards_to_score_on_of_another_sentence_task(trained_on, shards, settings_of, tmp_path):
+    none = pretraining_toy.make_shards(tmp_path / "none", sentence_task="none")
+    data, other = (shards, none) if trained_on == "nsp" else (none, shards)
+    which = "without" if trained_on == "nsp" else "with"
+    with pytest.raises(ValueError, match=f"{other}: these shards are {which} sentence task"):
+        pretrain(settings_of(tmp_path / "run", data=data, eval_data=other))
+    assert not (tmp_path / "run").exists()
+
+
+def test_shards_to_score_on_of_another_vocabulary(shards, settings_of, tmp_path):
+    other = shutil.copytree(shards, tmp_path / "other")
+    manifest = json.loads((other / "manifest.json").read_text())
+    manifest["vocab_sha256"] = "0"
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match=f"{other}: made with another vocabulary"):
+        pretrain(settings_of(tmp_path / "run", eval_data=other))
+
+
 @pytest.mark.parametrize(
     ("config_changes", "message"),
     [
@@ -281,12 +347,13 @@ def test_a_loss_that_is_not_finite(settings_of, tmp_path):
         ({"steps": 0}, "steps must be at least 1, got 0"),
         ({"learning_rate": 0.0}, "learning_rate must be greater than 0"),
         ({"warmup_steps": 99}, "warmup_steps must be from 0 to steps=10, got 99"),
+        ({"seed": -1}, "seed must be from 0 to 2147483647, got -1"),
+        ({"seed": 2**31}, "seed must be from 0 to 2147483647, got 2147483648"),
         ({"optimizer": "sgd"}, "optimizer must be one of adamw, lamb, got 'sgd'"),
         ({"dtype": "float8"}, "dtype must be one of float32"),
         ({"steps_per_execution": 3}, "save_every=4 must be a multiple of steps_per_execution=3"),
         ({"size": None}, "give --size .* --init-checkpoint .* or --resume"),
         ({"init_checkpoint": "minilm"}, "give --size"),
-        ({"init_checkpoint": "minilm", "resume": True}, "give one of them"),
     ],
 )
 def test_settings_out_of_range(changes, message, settings_of, tmp_path):
