@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import time
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +39,7 @@ from keras_bert_impl.training.checkpointing import (
     SaveCheckpoints,
     signals_deferred,
 )
+from keras_bert_impl.training.storage import is_remote
 
 __all__ = ["PretrainResult", "pretrain", "settings_to_resume"]
 
@@ -100,11 +103,13 @@ def pretrain(settings: PretrainSettings, on_event: OnEvent = lambda event: None)
         OSError: the disk is full, or a machine of the run went away.
     """
     began = time.monotonic()
+    if settings.strategy == "tpu":
+        _check_remote(settings)
     strategy = strategies.make_strategy(settings.strategy)
     strategies.check_batch_size(strategy, settings.batch_size, settings.micro_batches)
     run = _Run(settings, strategy)
     on_event(run.summary())
-    with run.writing():
+    with strategies.lost_machines_told(), run.writing():
         step = run.restore()
         if step:
             on_event(Stage(f"going on after step {step:,}"))
@@ -120,6 +125,7 @@ class _Run:
         self.settings, self.strategy = settings, strategy
         self.folder = Path(settings.output)
         self.is_chief = strategies.is_chief(strategy)
+        self.gather = strategies.make_gather(strategy)
         self.shards, self.eval_shards = _open_data(settings)
         self.tokenizer = _tokenizer(settings, self.shards)
         self.dtype = settings.dtype or strategies.precision_for(strategy)
@@ -156,7 +162,9 @@ class _Run:
                     f"max_position_embeddings {self.config.max_position_embeddings}"
                 )
             if shards.has_sentence_task != self.shards.has_sentence_task:
-                which = ("without", "with") if self.shards.has_sentence_task else ("with", "without")
+                which = (
+                    ("without", "with") if self.shards.has_sentence_task else ("with", "without")
+                )
                 raise ValueError(
                     f"{shards.path}: these shards are {which[0]} sentence task, and those to train "
                     f"on, {self.shards.path}, {which[1]} it"
@@ -168,29 +176,49 @@ class _Run:
         settings = self.settings
         with locked(self.folder) if self.is_chief else contextlib.nullcontext():
             if self.is_chief:
-                record = {
-                    "model": {
-                        "config": self.config.to_dict(),
-                        "next_sentence": self.shards.has_sentence_task,
-                    },
-                    "data": self.shards.fingerprint(),
-                    "settings": settings.of_the_run() | {"dtype": self.dtype},
-                    "options": settings.to_dict() | {"warmup_steps": settings.warmup},
-                }
                 begin_or_resume(
                     self.folder,
-                    record,
+                    self._record(),
                     resume=settings.resume,
                     allow_changes=settings.allow_changes,
                 )
             self.checkpoints = Checkpoints(self.folder / CHECKPOINTS, settings.keep)
             try:
+                self._check_same_everywhere()
                 self.model = self._make_model()
             except (ValueError, OSError):
                 if self.is_chief and not settings.resume:
                     forget(self.folder)
                 raise
             yield
+
+    def _record(self) -> dict:
+        settings = self.settings
+        return {
+            "model": {
+                "config": self.config.to_dict(),
+                "next_sentence": self.shards.has_sentence_task,
+            },
+            "data": self.shards.fingerprint(),
+            "settings": settings.of_the_run() | {"dtype": self.dtype},
+            "options": settings.to_dict() | {"warmup_steps": settings.warmup},
+        }
+
+    def _check_same_everywhere(self) -> None:
+        """Raises ValueError where machines were started with other settings, data or models."""
+        record = self._record()
+        options = record.pop("options")
+        names = ("save_every", "steps_per_execution", "micro_batches")
+        record["options"] = {name: options[name] for name in names}
+        record["evaluates"] = self.eval_shards and self.eval_shards.fingerprint()
+        digest = zlib.crc32(json.dumps(record, sort_keys=True).encode())
+        digests = self.gather(digest)
+        if len(set(digests)) > 1:
+            others = [rank for rank, other in enumerate(digests) if other != digests[0]]
+            raise ValueError(
+                "the machines of the run differ in settings, data or model: machine "
+                f"{others[0]} from machine 0: start all with the same command and the same files"
+            )
 
     def _make_model(self) -> BertPretrainer:
         settings = self.settings
@@ -217,13 +245,20 @@ class _Run:
             )
             model.optimizer.build(model.trainable_variables)
         parameters = model.count_params()
-        check_space(self.folder, (3 * settings.keep + 4) * parameters)
+        if self.is_chief:
+            check_space(self.folder, (3 * settings.keep + 4) * parameters)
         return model
 
     def restore(self) -> int:
         """Steps done; the state after them is loaded."""
         state = self.checkpoints.restore(self.model) if self.settings.resume else None
         step = 0 if state is None else state["step"]
+        steps = self.gather(step)
+        if len(set(steps)) > 1:
+            raise ValueError(
+                f"{self.checkpoints.folder}: the machines of the run found different checkpoints, "
+                f"after steps {steps}: --output must be a folder that all of them see"
+            )
         self.history = History(self.folder / HISTORY_FILE, step) if self.is_chief else None
         if step and (step % self.settings.save_every == 0 or step == self.settings.steps):
             self._score_missing(step, state.get("scores", {}))
@@ -232,7 +267,8 @@ class _Run:
     def _score_missing(self, step: int, scores: dict[str, float]) -> None:
         """Makes up for the evaluation of a window after whose last step a signal came."""
         lines = self.history.lines if self.is_chief else []
-        if (lines[-1]["step"] if lines else 0) < step:
+        known = max(self.gather(lines[-1]["step"] if lines else 0))
+        if known < step:
             window = Window(step, scores, self.evaluate(), 0.0)
             if self.is_chief:
                 self.history.add(window.to_dict())
@@ -247,11 +283,6 @@ class _Run:
                     self._fit(start, steps, windows, signals, on_event)
             except Interrupted as interruption:
                 stopped = interruption
-            except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
-                raise OSError(
-                    "a machine of the run went away: start it on all machines again with "
-                    f"--resume ({error.message.splitlines()[0]})"
-                ) from None
         if stopped is not None:
             on_event(Stage(f"{stopped}: --resume goes on from there"))
             signal.raise_signal(stopped.number)
@@ -282,6 +313,7 @@ class _Run:
             step=start,
             signals=signals,
             is_chief=self.is_chief,
+            gather=self.gather,
         )
         model.fit(
             batches,
@@ -367,6 +399,17 @@ def _segments(step: int, total: int, window: int) -> Iterator[tuple[int, int, in
         yield step, window, whole
     if last:
         yield step + whole * window, last, 1
+
+
+def _check_remote(settings: PretrainSettings) -> None:
+    """Raises ValueError unless what a TPU is to read and write lies in a bucket."""
+    for name in ("data", "output"):
+        path = os.fspath(getattr(settings, name))
+        if not is_remote(path):
+            raise ValueError(
+                f"strategy tpu: --{name} {path} is a local path: a TPU that is reached over the "
+                "network reads and writes gs:// only, and the disk of a TPU VM goes with the VM"
+            )
 
 
 def _open_data(settings: PretrainSettings) -> tuple[Shards, Shards | None]:

@@ -13,7 +13,7 @@ import logging
 import os
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import keras
@@ -152,7 +152,7 @@ class Checkpoints:
 
 
 class SaveCheckpoints(keras.callbacks.Callback):
-    """Saves every N steps and when a signal has come, on the chief only.
+    """Saves every N steps and when a signal has come to any machine, on the chief only.
 
     Args:
         checkpoints: where to.
@@ -160,6 +160,7 @@ class SaveCheckpoints(keras.callbacks.Callback):
         step: steps done before `fit`.
         signals: what `signals_deferred` gives; None: signals act as ever.
         is_chief: whether this process writes.
+        gather: as `strategies.make_gather` gives it: the machines stop after the same step.
     """
 
     def __init__(
@@ -170,11 +171,13 @@ class SaveCheckpoints(keras.callbacks.Callback):
         step: int = 0,
         signals: list[int] | None = None,
         is_chief: bool = True,
+        gather: Callable[[int], list[int]] = lambda number: [number],
     ):
         super().__init__()
         self.checkpoints, self.every, self.step = checkpoints, every, step
         self.signals = [] if signals is None else signals
         self.is_chief = is_chief
+        self.gather = gather
         self._before = step
 
     def on_epoch_begin(self, epoch, logs=None):
@@ -183,11 +186,12 @@ class SaveCheckpoints(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         last, self.step = self.step, self._before + batch + 1
         is_due = self.step // self.every > last // self.every
-        if self.is_chief and (is_due or self.signals):
+        number = max(self.gather(self.signals[0] if self.signals else 0))
+        if self.is_chief and (is_due or number):
             scores = {name: float(value) for name, value in (logs or {}).items()}
             self.checkpoints.save(self.model, self.step, scores=scores)
-        if self.signals:
-            raise Interrupted(self.step, self.signals[0])
+        if number:
+            raise Interrupted(self.step, number)
 
 
 @contextlib.contextmanager

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import keras
 import tensorflow as tf
@@ -17,6 +18,8 @@ __all__ = [
     "describe",
     "distribute",
     "is_chief",
+    "lost_machines_told",
+    "make_gather",
     "make_strategy",
     "precision_for",
 ]
@@ -153,6 +156,41 @@ def is_chief(strategy: tf.distribute.Strategy) -> bool:
     return resolver.task_type == "chief" or (not has_chief and resolver.task_id == 0)
 
 
+def make_gather(strategy: tf.distribute.Strategy) -> Callable[[int], list[int]]:
+    """A function that every machine calls with its number, to get the numbers of all.
+
+    With one machine it gives [number]; else one number for each replica.
+    """
+    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        return lambda number: [number]
+    replicas = strategy.num_replicas_in_sync
+
+    def each(number):
+        context = tf.distribute.get_replica_context()
+        mine = tf.range(replicas) == context.replica_id_in_sync_group
+        return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.cast(mine, tf.int64) * number)
+
+    run = tf.function(lambda number: strategy.run(each, args=(number,)))
+
+    def gather(number: int) -> list[int]:
+        numbers = run(tf.constant(number, tf.int64))
+        return strategy.experimental_local_results(numbers)[0].numpy().tolist()
+
+    return gather
+
+
+@contextlib.contextmanager
+def lost_machines_told() -> Iterator[None]:
+    """Within the block, the end of another machine becomes an OSError with a plain message."""
+    try:
+        yield
+    except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.CancelledError) as error:
+        raise OSError(
+            "another machine of the run went away (its own message says why): start the run on "
+            f"all machines again with --resume ({error.message.splitlines()[0]})"
+        ) from None
+
+
 def precision_for(strategy: tf.distribute.Strategy) -> str:
     """``mixed_bfloat16`` on TPUs and on GPUs that compute in it, else ``float32``."""
     if isinstance(strategy, tf.distribute.TPUStrategy):
@@ -172,6 +210,8 @@ def describe(strategy: tf.distribute.Strategy, dtype: str, batch_size: int) -> s
     gpus = tf.config.list_logical_devices("GPU")
     kind = "TPU core" if on_tpu else "GPU" if gpus else "CPU device"
     name = "one device" if replicas == 1 else type(strategy).__name__
+    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+        name = "MultiWorkerMirroredStrategy"  # of which CollectiveAllReduceStrategy is the class
     xla = "the TPU compiles" if on_tpu else "no XLA"
     return (
         f"{name}: {replicas} {kind}{'s' if replicas > 1 else ''}, {dtype}, {xla}, "
