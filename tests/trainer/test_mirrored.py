@@ -42,9 +42,14 @@ def results():
 def test_weights_and_log_are_those_of_one_device(results, replicas, name):
     ours, expected = results[replicas][name], results[1][ALIKE.get(name, name)]
     assert ours["iterations"] == 8
-    atol = 3e-3 if "bfloat16" in name else 3e-6
     assert np.abs(np.subtract(ours["weights"], ours["before"])).max() > 4e-3
-    np.testing.assert_allclose(ours["weights"], expected["weights"], rtol=0, atol=atol)
+    difference = np.abs(np.subtract(ours["weights"], expected["weights"]))
+    if "bfloat16" in name:
+        # No farther from the run on one device than that is from float32.
+        exact = results[1][name.replace("bfloat16", "adamw")]["weights"]
+        assert difference.mean() < np.abs(np.subtract(expected["weights"], exact)).mean()
+    else:
+        assert difference.max() <= 3e-6
     assert ours["log"].keys() == expected["log"].keys()
     for key, value in expected["log"].items():
         atol = 1e-2 if "bfloat16" in name else 1e-5

@@ -54,8 +54,11 @@ def test_the_program_is_static_and_stays_on_the_device(name, on_cpu, monkeypatch
     program = step.experimental_get_compiler_ir(data)(stage="hlo")
     assert program.count(" dot(") > 10
     assert not re.findall(r"<=\d+", program)
-    for forbidden in ("custom-call", "infeed", "outfeed", "send(", "recv(", "set-dimension-size"):
+    for forbidden in ("custom-call", "infeed", "outfeed", "send(", "recv("):
         assert forbidden not in program
+    if not on_cpu:
+        # FusedBatchNorm, which no accelerator gets, sets sizes; static ones, as seen above.
+        assert "set-dimension-size" not in program
     assert ("bf16[" in program) == (case.dtype == "mixed_bfloat16")
 
     nodes = nodes_of(step.get_concrete_function(data))
