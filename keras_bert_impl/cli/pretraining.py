@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -233,4 +234,8 @@ def fill_mask(
 ) -> None:
     """Say the most likely tokens for each [MASK]."""
     with _jobs_and_display() as (jobs, show):
-        show.result(jobs.fill_texts(model, texts, top_k=top_k), show.filled, as_json)
+        result = jobs.fill_texts(model, texts, top_k=top_k)
+        if as_json:
+            typer.echo(json.dumps(result.to_dict(), ensure_ascii=False))
+        else:
+            show.filled(result)

@@ -22,6 +22,11 @@ class FilledTexts:
     texts: list[str]
     masks: list[list[list[Candidate]]]
 
+    def to_dict(self) -> dict:
+        """For JSON: each candidate is an object with its names."""
+        masks = [[[c._asdict() for c in mask] for mask in text] for text in self.masks]
+        return {"model": self.model, "texts": self.texts, "masks": masks}
+
 
 def fill_texts(
     model: str | os.PathLike, texts: str | Sequence[str], *, top_k: int = 5

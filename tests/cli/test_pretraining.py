@@ -71,6 +71,17 @@ def test_a_finished_run_fills_masks(finished):
     refused(run("fill-mask", "the cat", "--model", finished), "text 1 has no [MASK]")
 
 
+def test_filled_masks_as_json(finished):
+    text = "the [MASK] sees"
+    result = run("fill-mask", text, "--model", finished, "--json", "--top-k", 3)
+    found = json.loads(result.stdout)
+    assert (found["model"], found["texts"]) == (str(finished), [text])
+    ((candidates,),) = found["masks"]
+    assert [set(candidate) for candidate in candidates] == [
+        {"token", "id", "probability", "text"}
+    ] * 3
+
+
 def test_a_finished_run_is_not_touched(finished, toy_corpus, shards):
     before = entries(finished)
     refused(train(toy_corpus, shards, finished), f"{finished} holds a finished run")
