@@ -4,6 +4,19 @@ from __future__ import annotations
 
 from keras_bert_impl.data.example_settings import ExampleSettings
 from keras_bert_impl.data.masking import Masking
+from keras_bert_impl.jobs.analysing import (
+    AttentionView,
+    PairScores,
+    TextSimilarities,
+    WrittenFeatures,
+    compare_pairs,
+    compare_texts,
+    next_sentences,
+    read_pairs,
+    read_texts,
+    view_attention,
+    write_features,
+)
 from keras_bert_impl.jobs.corpora import (
     LearnedVocabulary,
     MadeShards,
@@ -23,6 +36,17 @@ from keras_bert_impl.jobs.settings import FinetuneSettings
 from keras_bert_impl.tasks.inputs import InputOptions
 
 __all__ = [
+    "AttentionView",
+    "PairScores",
+    "TextSimilarities",
+    "WrittenFeatures",
+    "compare_pairs",
+    "compare_texts",
+    "next_sentences",
+    "read_pairs",
+    "read_texts",
+    "view_attention",
+    "write_features",
     "make_vocabulary",
     "make_shards",
     "Masking",
