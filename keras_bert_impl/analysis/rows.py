@@ -13,7 +13,14 @@ import numpy as np
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.data.encoding import EncodedTexts
 
-__all__ = ["as_list", "batch_of", "check_vocabulary", "length_limit", "outputs_by_length"]
+__all__ = [
+    "as_list",
+    "batch_of",
+    "check_vocabulary",
+    "length_limit",
+    "model_inputs",
+    "outputs_by_length",
+]
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
