@@ -247,7 +247,7 @@ def test_another_head_is_newly_initialised(tmp_path, caplog, kind):
 
 
 def test_an_encoder_needs_num_classes(tmp_path):
-    with pytest.raises(ValueError, match="holds no classifier: give num_classes"):
+    with pytest.raises(ValueError, match="holds no BertClassifier: give num_classes"):
         BertClassifier.from_pretrained(write(tmp_path))
 
 
