@@ -15,23 +15,16 @@ from pathlib import Path
 import keras
 import tensorflow as tf
 
-from keras_bert_impl import __version__, checkpoints
-from keras_bert_impl.config import BertConfig
+from keras_bert_impl import __version__
 from keras_bert_impl.data.pretraining_batches import evaluation_batches, pretraining_batches
-from keras_bert_impl.data.shards import Shards, open_shards
-from keras_bert_impl.jobs.preparation import (
-    check_space,
-    config_of_size,
-    open_vocabulary,
-    write_json,
-)
+from keras_bert_impl.jobs.preparation import check_space, write_json
+from keras_bert_impl.jobs.pretraining_inputs import PretrainInputs, check_remote
 from keras_bert_impl.jobs.pretraining_progress import OnEvent, PretrainSummary, Progress, Window
 from keras_bert_impl.jobs.pretraining_settings import PretrainSettings
 from keras_bert_impl.jobs.progress import Stage
 from keras_bert_impl.jobs.run_folder import History, begin_or_resume, forget, read_record
 from keras_bert_impl.models import BertPretrainer
 from keras_bert_impl.sources.locking import locked
-from keras_bert_impl.text.tokenizer import BertTokenizer
 from keras_bert_impl.training import AdamW, Lamb, WarmupLinearDecay, strategies
 from keras_bert_impl.training.checkpointing import (
     Checkpoints,
@@ -39,7 +32,6 @@ from keras_bert_impl.training.checkpointing import (
     SaveCheckpoints,
     signals_deferred,
 )
-from keras_bert_impl.training.storage import is_remote
 
 __all__ = ["PretrainResult", "pretrain", "settings_to_resume"]
 
@@ -104,7 +96,7 @@ def pretrain(settings: PretrainSettings, on_event: OnEvent = lambda event: None)
     """
     began = time.monotonic()
     if settings.strategy == "tpu":
-        _check_remote(settings)
+        check_remote(settings)
     strategy = strategies.make_strategy(settings.strategy)
     strategies.check_batch_size(strategy, settings.batch_size, settings.micro_batches)
     run = _Run(settings, strategy)
@@ -126,49 +118,10 @@ class _Run:
         self.folder = Path(settings.output)
         self.is_chief = strategies.is_chief(strategy)
         self.gather = strategies.make_gather(strategy)
-        self.shards, self.eval_shards = _open_data(settings)
-        self.tokenizer = _tokenizer(settings, self.shards)
+        inputs = PretrainInputs(settings)
+        self.shards, self.eval_shards = inputs.shards, inputs.eval_shards
+        self.tokenizer, self.config = inputs.tokenizer, inputs.config
         self.dtype = settings.dtype or strategies.precision_for(strategy)
-        self.config = self._config()
-        self.shards.check(
-            vocab=self.tokenizer.vocab,
-            max_seq_length=settings.max_seq_length,
-            max_predictions=settings.max_predictions,
-        )
-        if self.eval_shards is not None:
-            self.eval_shards.check(vocab=self.tokenizer.vocab)
-        self._check_config()
-
-    def _config(self) -> BertConfig:
-        settings = self.settings
-        if settings.resume:
-            return BertConfig(**read_record(self.folder)["model"]["config"])
-        if settings.init_checkpoint is not None:
-            return checkpoints.open_checkpoint(settings.init_checkpoint).config
-        return config_of_size(settings.size, len(self.tokenizer.vocab))[0]
-
-    def _check_config(self) -> None:
-        size = len(self.tokenizer.vocab)
-        if size != self.config.vocab_size:
-            raise ValueError(
-                f"the vocabulary of {self.shards.path} has {size} tokens and the model's config "
-                f"says vocab_size {self.config.vocab_size}"
-            )
-        for shards in filter(None, (self.shards, self.eval_shards)):
-            length = shards.max_seq_length
-            if length > self.config.max_position_embeddings:
-                raise ValueError(
-                    f"{shards.path}: max_seq_length {length} is more than the model's "
-                    f"max_position_embeddings {self.config.max_position_embeddings}"
-                )
-            if shards.has_sentence_task != self.shards.has_sentence_task:
-                which = (
-                    ("without", "with") if self.shards.has_sentence_task else ("with", "without")
-                )
-                raise ValueError(
-                    f"{shards.path}: these shards are {which[0]} sentence task, and those to train "
-                    f"on, {self.shards.path}, {which[1]} it"
-                )
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
@@ -399,30 +352,3 @@ def _segments(step: int, total: int, window: int) -> Iterator[tuple[int, int, in
         yield step, window, whole
     if last:
         yield step + whole * window, last, 1
-
-
-def _check_remote(settings: PretrainSettings) -> None:
-    """Raises ValueError unless what a TPU is to read and write lies in a bucket."""
-    for name in ("data", "output"):
-        path = os.fspath(getattr(settings, name))
-        if not is_remote(path):
-            raise ValueError(
-                f"strategy tpu: --{name} {path} is a local path: a TPU that is reached over the "
-                "network reads and writes gs:// only, and the disk of a TPU VM goes with the VM"
-            )
-
-
-def _open_data(settings: PretrainSettings) -> tuple[Shards, Shards | None]:
-    """The shards to train on, and those to score on."""
-    train = open_shards(settings.data, split="train")
-    if train is None:
-        raise ValueError(f"{settings.data}: its manifest names no train shards")
-    if settings.eval_data is None:
-        return train, open_shards(settings.data, split="eval") if train.manifest else None
-    return train, open_shards(settings.eval_data)
-
-
-def _tokenizer(settings: PretrainSettings, shards: Shards) -> BertTokenizer:
-    if settings.vocab is None and not shards.manifest:
-        raise ValueError(f"{shards.path}: these shards come without vocabulary: give it (--vocab)")
-    return open_vocabulary(settings.vocab or settings.data)
