@@ -14,8 +14,9 @@ import keras
 
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.sources import atomic_write
+from keras_bert_impl.sources.formats import check_format_version
 
-__all__ = ["FORMAT_VERSION", "RunCheckpoint", "check_format_version", "save_run"]
+__all__ = ["FORMAT_VERSION", "RunCheckpoint", "save_run"]
 
 FORMAT_VERSION = 1
 CONFIG_FILE = "keras_bert.json"
@@ -133,15 +134,6 @@ class RunCheckpoint:
             model.load_weights(self.weights_file)
         except (ValueError, OSError, KeyError) as error:
             raise ValueError(f"{self.weights_file}: cannot be loaded: {error}") from None
-
-
-def check_format_version(file: Path, found, known: int) -> None:
-    """Raises ValueError unless a record has the format that this package reads."""
-    if found != known:
-        raise ValueError(
-            f"{file}: format_version {found!r} is not known (this version of the package reads "
-            f"{known}): upgrade keras-bert-impl"
-        )
 
 
 def _same_shape(ours: dict, theirs: dict) -> bool:

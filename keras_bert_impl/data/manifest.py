@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 
 from keras_bert_impl.data.corpus import CorpusReport
 from keras_bert_impl.data.example_settings import ExampleSettings
 from keras_bert_impl.text.tokenizer import BertTokenizer
 
-__all__ = ["manifest_of", "noted_settings"]
+__all__ = ["FORMAT_VERSION", "manifest_of", "noted_settings"]
 
 FORMAT_VERSION = 1
 
@@ -23,7 +22,7 @@ def noted_settings(settings: ExampleSettings, tokenizer: BertTokenizer, corpus_f
         **settings.to_dict(),
         "corpus_format": corpus_format,
         "vocab_size": len(tokenizer.vocab),
-        "vocab_sha256": hashlib.sha256(tokenizer.vocab.to_bytes()).hexdigest(),
+        "vocab_sha256": tokenizer.vocab.sha256,
         "tokenizer": options,
     }
 

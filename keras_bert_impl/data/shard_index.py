@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from keras_bert_impl.data.shard_records import RecordKind, kind_of, parser_of, wrong_record
 from keras_bert_impl.sources import atomic_file, cache_dir
+from keras_bert_impl.sources.formats import file_sha256
 
 __all__ = ["ShardIndex", "build_index", "open_index"]
 
@@ -178,7 +179,7 @@ def build_index(file: str, name: str | None = None) -> dict:
     return {
         "offsets": np.concatenate([[0], np.cumsum(sizes)]),
         "kind": np.array(json.dumps(kind._replace(seq_length=longest))),
-        "digest": np.array(_digest(file)),
+        "digest": np.array(file_sha256(file)),
         "max_token_id": np.array(largest),
         "record_of_max_token_id": np.array(where),
     }
@@ -193,8 +194,3 @@ def _first_damaged(file: str, known_good: int) -> int:
     except (tf.errors.DataLossError, tf.errors.OutOfRangeError):
         pass
     return number
-
-
-def _digest(file: str) -> str:
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

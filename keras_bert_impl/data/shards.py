@@ -7,7 +7,6 @@ Two forms, told apart by the keys of their records. Static: Google's schema
 from __future__ import annotations
 
 import bisect
-import hashlib
 import json
 import operator
 import os
@@ -17,8 +16,11 @@ from pathlib import Path
 
 import numpy as np
 
+from keras_bert_impl.data.corpus.files import find_files
+from keras_bert_impl.data.manifest import FORMAT_VERSION
 from keras_bert_impl.data.masking import Masking
 from keras_bert_impl.data.shard_index import ShardIndex, open_index
+from keras_bert_impl.sources.formats import check_format_version
 from keras_bert_impl.text.vocab import Vocab
 
 __all__ = ["MANIFEST_FILE", "Shards", "open_shards"]
@@ -134,7 +136,7 @@ class Shards:
                 f"{self.path}: made with a vocabulary of {size} tokens, and the one given has "
                 f"{len(vocab)}"
             )
-        digest = hashlib.sha256(vocab.to_bytes()).hexdigest()
+        digest = vocab.sha256
         if self.manifest.get("vocab_sha256", digest) != digest:
             raise ValueError(
                 f"{self.path}: made with another vocabulary of {size} tokens than the one given"
@@ -180,8 +182,6 @@ def open_shards(
         ValueError: a file is truncated or damaged (file and record are named), or no example of
             pre-training.
     """
-    from keras_bert_impl.data.corpus.files import find_files
-
     folder = Path(path) if isinstance(path, str | os.PathLike) else None
     if folder is not None and (folder / MANIFEST_FILE).is_file():
         manifest = read_manifest(folder)
@@ -190,13 +190,13 @@ def open_shards(
             return None
         files = [os.fspath(folder / name) for name in names]
     else:
-        manifest, files = {}, _record_files(path, find_files)
+        manifest, files = {}, _record_files(path)
     shards = Shards(str(path), [open_index(file) for file in files], manifest)
     shards.check_manifest()
     return shards
 
 
-def _record_files(path, find_files) -> list[str]:
+def _record_files(path) -> list[str]:
     if isinstance(path, str | os.PathLike) and Path(path).is_dir():
         names = sorted(
             os.fspath(p)
@@ -223,11 +223,7 @@ def read_manifest(folder: Path) -> dict:
         version = manifest["format_version"]
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise ValueError(f"{file}: not a manifest of this package: {error!r}") from None
-    if version != 1:
-        raise ValueError(
-            f"{file}: format_version {version!r} is not known (this version of the package reads "
-            "1): upgrade keras-bert-impl"
-        )
+    check_format_version(file, version, FORMAT_VERSION)
     try:
         for row in manifest["shards"]:
             os.fspath(row["file"]), os.fspath(row["split"])

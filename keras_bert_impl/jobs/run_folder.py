@@ -7,8 +7,9 @@ import json
 import os
 from pathlib import Path
 
-from keras_bert_impl.checkpoints.store import CONFIG_FILE, check_format_version
+from keras_bert_impl.checkpoints.store import CONFIG_FILE
 from keras_bert_impl.sources import atomic_write
+from keras_bert_impl.sources.formats import check_format_version
 from keras_bert_impl.sources.locking import LOCK_FILE
 from keras_bert_impl.training.storage import remove_partial
 

@@ -15,7 +15,6 @@ import keras
 import numpy as np
 
 from keras_bert_impl import checkpoints, sources
-from keras_bert_impl.checkpoints.store import check_format_version
 from keras_bert_impl.data.choices import ChoiceExamples
 from keras_bert_impl.data.columns import Columns
 from keras_bert_impl.data.encoding import check_length
@@ -24,6 +23,7 @@ from keras_bert_impl.data.readers import LabelledExamples
 from keras_bert_impl.data.tagged_json import split_words
 from keras_bert_impl.data.tagging import TaggedSentences
 from keras_bert_impl.decoding.spans import SpanAnswer
+from keras_bert_impl.sources.formats import check_format_version
 from keras_bert_impl.tasks import TASKS, Choice, LabelSet, Prediction, Score, Task, TaskOptions
 from keras_bert_impl.tasks.tagging import TaggedText
 from keras_bert_impl.text.tokenizer import BertTokenizer
@@ -52,7 +52,6 @@ class Run:
         model: the model.
         tokenizer: its `BertTokenizer`.
         labels: what its outputs are called; empty for tasks without labels.
-        max_length: tokens a row was cut to in training, special tokens included.
         pairs: whether it takes pairs of texts; None where the folder does not say.
         columns: where the training file had its texts and labels.
         folder: where it was read from.
@@ -64,13 +63,17 @@ class Run:
     model: keras.Model
     tokenizer: BertTokenizer
     labels: tuple[str, ...]
-    max_length: int
     pairs: bool | None
     columns: Columns
     folder: Path
     task: Task = TASKS["classification"]
     options: TaskOptions = field(default_factory=TaskOptions)
     layout: str | None = None
+
+    @property
+    def max_length(self) -> int:
+        """Tokens a row was cut to in training, special tokens included."""
+        return self.options.max_length
 
     def predictions_of(self, examples, batch_size: int = 64) -> list:
         """One prediction for each of what the task's reader, or its `examples_of`, returns."""
@@ -272,7 +275,6 @@ def load(source: str | os.PathLike) -> Run:
         model=model,
         tokenizer=tokenizer,
         labels=labels,
-        max_length=options["max_length"],
         pairs=content.get("pairs"),
         columns=Columns(**content.get("columns", {})),
         folder=folder,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib.util
 import logging
 import os
@@ -15,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 from keras_bert_impl.sources.atomic import atomic_folder
+from keras_bert_impl.sources.formats import file_sha256
 from keras_bert_impl.sources.hub import (
     cached_snapshot,
     download_snapshot,
@@ -136,8 +136,7 @@ def _problem(folder: Path) -> str | None:
 @functools.lru_cache(maxsize=16)
 def _sha256(path: Path, size: int, mtime_ns: int) -> str:
     del size, mtime_ns  # parts of the cache's key: a file that changes is read again
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_sha256(path)
 
 
 def _fetch_from_hub(folder: Path) -> None:

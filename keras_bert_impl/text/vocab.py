@@ -5,6 +5,7 @@ Source: ``load_vocab`` and ``convert_by_vocab`` in google-research/bert ``tokeni
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 from collections.abc import Iterable
@@ -82,6 +83,11 @@ class Vocab:
         if self._file is not None:
             return self._file
         return "".join(token + "\n" for token in self.tokens).encode("utf-8")
+
+    @property
+    def sha256(self) -> str:
+        """Of the bytes of the file, in hexadecimal digits."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write ``vocab.txt``; a vocabulary that was loaded from a file gives the same bytes."""

@@ -7,7 +7,6 @@ counts a step twice after a second failure.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import logging
 import os
@@ -19,8 +18,8 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from keras_bert_impl.checkpoints.store import check_format_version
 from keras_bert_impl.sources import atomic_folder
+from keras_bert_impl.sources.formats import check_format_version, file_sha256
 from keras_bert_impl.training import storage
 
 __all__ = ["Checkpoints", "Interrupted", "SaveCheckpoints", "signals_deferred"]
@@ -99,7 +98,7 @@ class Checkpoints:
     def _write(self, model: keras.Model, folder: Path, step: int, state: dict) -> None:
         model.save_weights(folder / WEIGHTS_FILE)
         np.savez(folder / SEEDS_FILE, *(keras.ops.convert_to_numpy(v) for v in _seeds(model)))
-        files = {name: _sha256(folder / name) for name in (WEIGHTS_FILE, SEEDS_FILE)}
+        files = {name: file_sha256(folder / name) for name in (WEIGHTS_FILE, SEEDS_FILE)}
         content = {"format_version": FORMAT_VERSION, "step": step, "sha256": files} | state
         (folder / STATE_FILE).write_text(json.dumps(content, indent=2) + "\n", "utf-8")
 
@@ -134,7 +133,7 @@ class Checkpoints:
             state = json.loads((local / STATE_FILE).read_text("utf-8"))
             check_format_version(folder, state["format_version"], FORMAT_VERSION)
             for name, expected in state["sha256"].items():
-                if _sha256(local / name) != expected:
+                if file_sha256(local / name) != expected:
                     return {}, f"{name} is not what was written"
         except (FileNotFoundError, json.JSONDecodeError, UnicodeDecodeError, KeyError) as error:
             return {}, repr(error)
@@ -228,8 +227,3 @@ def signals_deferred(*numbers: int) -> Iterator[list[int]]:
 def _seeds(model: keras.Model) -> list:
     """The states of dropout, which no file of Keras holds; in the order of the layers."""
     return [v for v in model.variables if "seed_generator" in v.path]
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

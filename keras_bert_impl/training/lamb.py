@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_bert_impl.trainer import ClipAfterReduction
+from keras_bert_impl.training.optimizers import is_exempt
 
 __all__ = ["Lamb"]
 
@@ -63,7 +64,7 @@ class Lamb(ClipAfterReduction, keras.optimizers.Optimizer):
         if self.built:
             return
         super().build(variables)
-        self._adapts = [len(v.shape) > 1 and v.name != "bias" for v in variables]
+        self._adapts = [not is_exempt(v) for v in variables]
         self._momentums, self._velocities = self.add_optimizer_variables(
             variables, ["momentum", "velocity"]
         )

@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_bert_impl.trainer import ClipAfterReduction
 
-__all__ = ["AdamW", "WarmupLinearDecay"]
+__all__ = ["AdamW", "WarmupLinearDecay", "is_exempt"]
 
 ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 if ON_TENSORFLOW:
@@ -112,7 +112,7 @@ class AdamW(ClipAfterReduction, keras.optimizers.AdamW):
     def build(self, variables):
         """Creates the moments; called by Keras."""
         if not self.built:
-            exempt = [v for v in variables if len(v.shape) <= 1 or v.name == "bias"]
+            exempt = [v for v in variables if is_exempt(v)]
             self.exclude_from_weight_decay(var_list=exempt)
         super().build(variables)
 
@@ -158,3 +158,8 @@ class AdamW(ClipAfterReduction, keras.optimizers.AdamW):
         config = {**super().get_config(), "bias_correction": self.bias_correction}
         del config["amsgrad"]
         return config
+
+
+def is_exempt(variable) -> bool:
+    """Whether BERT's recipe leaves a variable undecayed: LayerNorm weights and biases."""
+    return len(variable.shape) <= 1 or variable.name == "bias"
