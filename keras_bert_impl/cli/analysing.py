@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -48,13 +46,7 @@ Input = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
 
-
-@contextlib.contextmanager
-def _jobs_and_display() -> Iterator[tuple]:
-    with jobs_and_display() as (jobs, _):
-        from keras_bert_impl.cli.analysing_display import AnalysisDisplay
-
-        yield jobs, AnalysisDisplay()
+_DISPLAY = ("analysing_display", "AnalysisDisplay")
 
 
 def _one_of(texts: list[str] | None, input: str | None) -> None:
@@ -84,7 +76,7 @@ def features(
 ) -> None:
     """Write contextual vectors of each token or word."""
     _one_of(texts, input)
-    with _jobs_and_display() as (jobs, show):
+    with jobs_and_display(*_DISPLAY) as (jobs, show):
         if input is not None:
             options = jobs.InputOptions(text_column, None, None, format, header)
             texts = jobs.read_texts(input, options)
@@ -117,7 +109,7 @@ def similarity(
 ) -> None:
     """Say how alike texts are: the cosine of their vectors."""
     _one_of(texts, input)
-    with _jobs_and_display() as (jobs, show):
+    with jobs_and_display(*_DISPLAY) as (jobs, show):
         if input is None:
             result = jobs.compare_texts(model, texts, pooling=pooling.value)
             show.result(result, show.similarities, as_json)
@@ -144,7 +136,7 @@ def next_sentence(
     _one_of(texts, input)
     if texts and len(texts) != 2:
         raise typer.BadParameter(f"expected two texts, got {len(texts)}")
-    with _jobs_and_display() as (jobs, show):
+    with jobs_and_display(*_DISPLAY) as (jobs, show):
         if input is None:
             firsts, seconds = [texts[0]], [texts[1]]
         else:
@@ -172,7 +164,7 @@ def attention(
     verbose: Verbose = False,
 ) -> None:
     """Write a page that shows what each token attends to."""
-    with _jobs_and_display() as (jobs, show):
+    with jobs_and_display(*_DISPLAY) as (jobs, show):
         result = jobs.view_attention(
             model,
             text,

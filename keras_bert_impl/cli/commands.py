@@ -7,6 +7,7 @@ Results go to standard output; progress, warnings and errors to standard error.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import sys
 from collections.abc import Iterator
@@ -67,13 +68,13 @@ def _options(
 
 
 @contextlib.contextmanager
-def jobs_and_display() -> Iterator[tuple]:
+def jobs_and_display(module: str = "display", name: str = "Display") -> Iterator[tuple]:
     """Imports what a command needs, quietly; yields the jobs and what shows them."""
     set_up()
     from keras_bert_impl import jobs
-    from keras_bert_impl.cli import display
 
-    yield jobs, display.Display()
+    displays = importlib.import_module(f"keras_bert_impl.cli.{module}")
+    yield jobs, getattr(displays, name)()
 
 
 @app.command()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -15,14 +13,7 @@ from keras_bert_impl.cli.options import Dtype, Json, Verbose
 
 __all__ = ["fill_mask", "pretrain", "pretrain_data", "vocab"]
 
-
-@contextlib.contextmanager
-def _jobs_and_display() -> Iterator[tuple]:
-    with jobs_and_display() as (jobs, _):
-        from keras_bert_impl.cli.pretraining_display import PretrainingDisplay
-
-        yield jobs, PretrainingDisplay()
-
+_DISPLAY = ("pretraining_display", "PretrainingDisplay")
 
 Corpus = Annotated[
     list[str],
@@ -57,7 +48,7 @@ def vocab(
     verbose: Verbose = False,
 ) -> None:
     """Learn a WordPiece vocabulary from a corpus."""
-    with _jobs_and_display() as (jobs, show):
+    with jobs_and_display(*_DISPLAY) as (jobs, show):
         with show.reading() as on_bytes:
             result = jobs.make_vocabulary(
                 corpus,
@@ -119,7 +110,7 @@ def pretrain_data(
     """Make shards of pre-training examples from a corpus."""
     if sop and not nsp:
         raise typer.BadParameter("--sop and --no-nsp exclude each other")
-    with _jobs_and_display() as (jobs, show):
+    with jobs_and_display(*_DISPLAY) as (jobs, show):
         masking = jobs.Masking(
             probability=masked_lm_prob,
             max_predictions=max_predictions,
@@ -212,7 +203,7 @@ def pretrain(
     given = {name: value for name, value in values.items() if value is not None}
     if dtype is not None:
         given["dtype"] = dtype.value
-    with _jobs_and_display() as (jobs, show):
+    with jobs_and_display(*_DISPLAY) as (jobs, show):
         if resume:
             settings = jobs.settings_to_resume(output, **given)
         elif data is None:
@@ -233,7 +224,7 @@ def fill_mask(
     verbose: Verbose = False,
 ) -> None:
     """Say the most likely tokens for each [MASK]."""
-    with _jobs_and_display() as (jobs, show):
+    with jobs_and_display(*_DISPLAY) as (jobs, show):
         result = jobs.fill_texts(model, texts, top_k=top_k)
         if as_json:
             typer.echo(json.dumps(result.to_dict(), ensure_ascii=False))

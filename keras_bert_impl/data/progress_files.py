@@ -28,7 +28,6 @@ __all__ = [
 
 PROGRESS_FOLDER = ".progress"
 _SETTINGS = "settings.json"
-_COUNTS = ("documents", "one_sentence_documents", "sentences", "tokens", "unknown", "characters")
 
 
 @dataclass(frozen=True)
@@ -70,17 +69,9 @@ def finished_chunks(folder: Path) -> set[int]:
 
 def write_finished(folder: Path, chunk: FinishedChunk) -> None:
     """Says that a chunk is done; the last step of making it."""
-    report = chunk.report
-    hashes = report._hashes
-    told = {
-        "digest": chunk.digest,
-        "size": chunk.size,
-        "shards": chunk.shards,
-        "counts": {name: getattr(report, name) for name in _COUNTS},
-        "below": report._below,
-        "skipped": dict(report.skipped.counts),
-        "skipped_examples": report.skipped.examples,
-    }
+    state = chunk.report.to_state()
+    hashes = state.pop("hashes")
+    told = {"digest": chunk.digest, "size": chunk.size, "shards": chunk.shards, **state}
     with atomic_file(_file(folder, chunk.number)) as stream:
         np.savez(
             stream,
@@ -95,13 +86,8 @@ def read_finished(folder: Path, number: int) -> FinishedChunk:
     with np.load(_file(folder, number)) as content:
         told = json.loads(content["told"].tobytes())
         hashes, hash_counts = content["hashes"].tolist(), content["hash_counts"].tolist()
-    report = CorpusReport()
-    for name in _COUNTS:
-        setattr(report, name, told["counts"][name])
-    report._hashes = dict(zip(hashes, hash_counts, strict=True))
-    report._below = told["below"]
-    report.skipped.counts.update(told["skipped"])
-    report.skipped.examples.update(told["skipped_examples"])
+    hashes = dict(zip(hashes, hash_counts, strict=True))
+    report = CorpusReport.from_state({**told, "hashes": hashes})
     return FinishedChunk(number, told["digest"], told["size"], told["shards"], report)
 
 

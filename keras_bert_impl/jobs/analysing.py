@@ -145,7 +145,7 @@ def write_features(
         raise ValueError(f"{path}: expected a name that ends in {' or '.join(_WRITERS)}")
     if not texts:
         raise ValueError("expected at least one text, got none")
-    _check_free(path, overwrite)
+    sources.refuse_existing(path, overwrite)
     options = {"layers": layers, "per": per, "max_length": max_length}
     found = each_text_vectors(*_encoder_and_tokenizer(model), texts, **options)
     with sources.atomic_file(path) as stream:
@@ -284,7 +284,7 @@ def view_attention(
     """
     for path in (page, heatmap):
         if path is not None:
-            _check_free(Path(path), overwrite)
+            sources.refuse_existing(Path(path), overwrite)
     found = attention(*_encoder_and_tokenizer(model), text, pair)
     name = os.fspath(model)
     write_attention_page(found, page, model=name, layer=layer, head=head)
@@ -299,8 +299,3 @@ def _encoder_and_tokenizer(model: str | os.PathLike) -> tuple[BertEncoder, BertT
     folder = sources.resolve(model)
     tokenizer = BertTokenizer.from_pretrained(folder)
     return BertEncoder.from_pretrained(folder), tokenizer
-
-
-def _check_free(path: Path, overwrite: bool) -> None:
-    if path.is_file() and not overwrite:
-        raise FileExistsError(f"{path} exists: name another file, or replace it with --force")

@@ -12,7 +12,7 @@ from keras_bert_impl.data.corpus_words import count_corpus_words
 from keras_bert_impl.data.example_settings import ExampleSettings
 from keras_bert_impl.data.generation import GenerationProgress, generate
 from keras_bert_impl.jobs.preparation import open_vocabulary
-from keras_bert_impl.sources import atomic_write
+from keras_bert_impl.sources import atomic_write, refuse_existing
 from keras_bert_impl.text.vocab_learning import learn_vocab
 
 __all__ = ["LearnedVocabulary", "MadeShards", "make_shards", "make_vocabulary"]
@@ -76,8 +76,7 @@ def make_vocabulary(
     path = Path(output)
     if path.is_dir():
         path /= "vocab.txt"
-    if path.exists() and not overwrite:
-        raise FileExistsError(f"{path} exists: name another file, or replace it with --force")
+    refuse_existing(path, overwrite)
     counts = count_corpus_words(
         corpus,
         lowercase=not cased,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from keras_bert_impl.jobs.runs import Run, load
-from keras_bert_impl.sources import atomic_file
+from keras_bert_impl.sources import atomic_file, refuse_existing
 from keras_bert_impl.tasks.inputs import FOUND_OUT, InputOptions
 
 __all__ = ["OUTPUT_FORMATS", "predict_rows"]
@@ -95,8 +95,7 @@ def _open_output(output: str | os.PathLike | BinaryIO, overwrite: bool) -> Itera
         with path.open("wb") as stream:
             yield stream
         return
-    if path.is_file() and not overwrite:
-        raise FileExistsError(f"{path} exists: name another file, or replace it with --force")
+    refuse_existing(path, overwrite)
     with atomic_file(path) as stream:
         yield stream
 

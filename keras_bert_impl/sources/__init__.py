@@ -11,11 +11,23 @@ import os
 import re
 from pathlib import Path
 
-from keras_bert_impl.sources.atomic import atomic_file, atomic_folder, atomic_write
+from keras_bert_impl.sources.atomic import (
+    atomic_file,
+    atomic_folder,
+    atomic_write,
+    refuse_existing,
+)
 from keras_bert_impl.sources.hub import resolve_hub
 from keras_bert_impl.sources.minilm import cache_dir, resolve_minilm
 
-__all__ = ["atomic_file", "atomic_folder", "atomic_write", "cache_dir", "resolve"]
+__all__ = [
+    "atomic_file",
+    "atomic_folder",
+    "atomic_write",
+    "cache_dir",
+    "refuse_existing",
+    "resolve",
+]
 
 
 def resolve(source: str | os.PathLike[str]) -> Path:

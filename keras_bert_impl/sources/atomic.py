@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["atomic_file", "atomic_folder", "atomic_write"]
+__all__ = ["atomic_file", "atomic_folder", "atomic_write", "refuse_existing"]
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -84,6 +84,12 @@ def atomic_write(path: str | os.PathLike[str], data: bytes | str) -> None:
     """
     with atomic_file(path) as file:
         file.write(data.encode() if isinstance(data, str) else data)
+
+
+def refuse_existing(path: Path, overwrite: bool) -> None:
+    """Raises FileExistsError for a file or device that is there, unless it may be replaced."""
+    if path.exists() and not path.is_dir() and not overwrite:
+        raise FileExistsError(f"{path} exists: name another file, or replace it with --force")
 
 
 def _temporary(target: Path) -> Path:

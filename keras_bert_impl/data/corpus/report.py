@@ -12,6 +12,7 @@ __all__ = ["CorpusReport"]
 # 2 ** 17 entries of a dict of integers take about 15 MB.
 _MOST_HASHES = 1 << 17
 _ALL = 1 << 64
+_COUNTS = ("documents", "one_sentence_documents", "sentences", "tokens", "unknown", "characters")
 
 
 class CorpusReport:
@@ -80,6 +81,27 @@ class CorpusReport:
             self._hashes[key] = self._hashes.get(key, 0) + count
         self._keep_below(min(self._below, other._below))
         self._shrink()
+
+    def to_state(self) -> dict:
+        """All that `from_state` needs; JSON but for `hashes`, a dict of integers."""
+        return {
+            "counts": {name: getattr(self, name) for name in _COUNTS},
+            "below": self._below,
+            "skipped": dict(self.skipped.counts),
+            "skipped_examples": self.skipped.examples,
+            "hashes": self._hashes,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict) -> CorpusReport:
+        """The report of which `to_state` told."""
+        report = cls()
+        for name in _COUNTS:
+            setattr(report, name, state["counts"][name])
+        report._hashes, report._below = dict(state["hashes"]), state["below"]
+        report.skipped.counts.update(state["skipped"])
+        report.skipped.examples.update(state["skipped_examples"])
+        return report
 
     def _shrink(self) -> None:
         while len(self._hashes) > _MOST_HASHES:
