@@ -162,6 +162,15 @@ def test_a_signal_saves_and_stops(uninterrupted, tmp_path):
         np.testing.assert_array_equal(ours, theirs)
 
 
+@pytest.fixture
+def interrupts_raise():
+    """As in a terminal: a process that is started in the background may ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts_raise")
 def test_a_second_signal_acts_as_before():
     with pytest.raises(KeyboardInterrupt), signals_deferred(signal.SIGTERM, signal.SIGINT) as noted:
         signal.raise_signal(signal.SIGTERM)
