@@ -33,7 +33,7 @@ _MODULES = {
     "pretraining_batches": "data.pretraining_batches",
     "read_documents": "data.corpus",
     "read_labelled": "data.readers",
-    "read_questions": "data.questions",
+    "read_questions": "data.question_files",
     "read_tagged": "data.tagging",
     "row_batches": "data.batches",
 }
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from keras_bert_impl.data.corpus import read_documents as read_documents
     from keras_bert_impl.data.generation import generate as generate
     from keras_bert_impl.data.pretraining_batches import pretraining_batches as pretraining_batches
-    from keras_bert_impl.data.questions import read_questions as read_questions
+    from keras_bert_impl.data.question_files import read_questions as read_questions
     from keras_bert_impl.data.readers import read_labelled as read_labelled
     from keras_bert_impl.data.shards import open_shards as open_shards
     from keras_bert_impl.data.tagging import read_tagged as read_tagged

@@ -40,12 +40,14 @@ class InputFormat(enum.StrEnum):
     TSV = "tsv"
     CSV = "csv"
     JSONL = "jsonl"
+    TEXT = "text"
 
 
 class OutputFormat(enum.StrEnum):
     """Formats of predictions."""
 
     TSV = "tsv"
+    CSV = "csv"
     JSONL = "jsonl"
     JSON = "json"
 
@@ -60,7 +62,10 @@ PairColumn = Annotated[str | None, typer.Option(help="Column of the second text 
 LabelColumn = Annotated[str | None, typer.Option(help="Column of the label.")]
 Format = Annotated[
     InputFormat | None,
-    typer.Option("--format", help="Format of the input; default: from its extension."),
+    typer.Option(
+        "--format",
+        help="Format of the input; default: from its extension. text, to tag: a sentence a line.",
+    ),
 ]
 Header = Annotated[
     bool | None,

@@ -5,11 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import BinaryIO
 
 import numpy as np
 
 from keras_bert_impl.data.encoding import EncodedTexts, encode_texts
-from keras_bert_impl.data.rows import Row, file_format, json_type, read_rows, source_name
+from keras_bert_impl.data.rows import (
+    NoRowsError,
+    Row,
+    file_format,
+    json_type,
+    read_rows,
+    source_name,
+)
 
 __all__ = ["ChoiceExamples", "encode_choices", "encode_right_choices", "read_choices"]
 
@@ -56,8 +64,8 @@ class ChoiceExamples:
         return len(self.choices[0])
 
 
-def read_choices(path: str | os.PathLike, format: str | None = None) -> ChoiceExamples:
-    """Reads a file.
+def read_choices(path: str | os.PathLike | BinaryIO, format: str | None = None) -> ChoiceExamples:
+    """Reads a file or a binary stream.
 
     A table has the header of SWAG: ``sent1``, ``sent2`` (the beginning of each choice), ``ending0``
     to ``ending3`` (any number from 2 on) and ``label``. JSON lines have ``prompt`` (or
@@ -90,7 +98,7 @@ def _from_table(rows: list[Row], name: str) -> list[tuple]:
             f"got {', '.join(header)}"
         )
     if len(rows) == 1:
-        raise ValueError(f"{name}: the file has a header ({', '.join(header)}) and no rows")
+        raise NoRowsError(f"{name}: the file has a header ({', '.join(header)}) and no rows")
     found = []
     for row in rows[1:]:
         fields = dict(zip(header, row.fields, strict=True))

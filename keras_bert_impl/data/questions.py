@@ -1,22 +1,14 @@
-"""Questions about texts, in the JSON layout of SQuAD 1.1 and 2.0, XQuAD, CMRC 2018 and DRCD.
-
-`data > paragraphs > context, qas (id, question, answers [text, answer_start], is_impossible)`.
-"""
+"""Questions about texts, with their answers where they have some."""
 
 from __future__ import annotations
 
-import json
 import logging
-import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
-from keras_bert_impl.data.rows import json_type
-
-__all__ = ["Answer", "Question", "QuestionSet", "read_questions"]
+__all__ = ["Answer", "Question", "QuestionSet", "some_of"]
 
 _logger = logging.getLogger(__name__)
 
@@ -114,133 +106,17 @@ class QuestionSet:
             _logger.warning(
                 "%s: %d of %d questions: the answer does not stand at its answer_start; taken "
                 "from the nearest place: %s",
-                self.path, len(moved), len(self.questions), _some(moved),
+                self.path, len(moved), len(self.questions), some_of(moved),
             )  # fmt: skip
         if skipped:
             _logger.warning(
                 "%s: %d of %d questions left out of training, as no answer was found in the "
                 "context: %s",
-                self.path, len(skipped), len(self.questions), _some(skipped),
+                self.path, len(skipped), len(self.questions), some_of(skipped),
             )  # fmt: skip
         if not kept:
             raise ValueError(f"{self.path}: no question has an answer in its context to train on")
         return replace(self, questions=kept)
-
-
-def read_questions(path: str | os.PathLike, *, unanswerable: bool | None = None) -> QuestionSet:
-    """Reads a file in the layout of SQuAD.
-
-    Answers are taken as they stand, also where `answer_start` is wrong or the text is not in the
-    context: evaluation compares texts. `QuestionSet.for_training` looks at that. Empty questions,
-    of which published sets have some, are kept too, and named in a warning.
-
-    Args:
-        path: JSON file, UTF-8.
-        unanswerable: True asks for the layout of SQuAD 2.0, where each question has
-            `is_impossible`; False for one where every question has an answer; None takes both.
-
-    Raises:
-        FileNotFoundError: no such file.
-        ValueError: no JSON, another layout or version, a duplicate id or an empty
-            context; the message names the file and the place inside.
-    """
-    name = os.fspath(path)
-    data = _field(_load(Path(path), name), "data", list, name, "")
-    contexts: list[str] = []
-    questions: list[Question] = []
-    places: dict[str, str] = {}
-    for a, article in enumerate(data):
-        place = f"data[{a}]"
-        for p, paragraph in enumerate(_field(article, "paragraphs", list, name, place)):
-            place = f"data[{a}].paragraphs[{p}]"
-            context = _text(paragraph, "context", name, place)
-            contexts.append(context)
-            for q, entry in enumerate(_field(paragraph, "qas", list, name, place)):
-                place = f"data[{a}].paragraphs[{p}].qas[{q}]"
-                question = _question(entry, len(contexts) - 1, name, place)
-                other = places.setdefault(question.id, place)
-                if other != place:
-                    raise ValueError(f"{name}: {place}: id {question.id!r} is that of {other} too")
-                _check_version(entry, question, unanswerable, name, place)
-                questions.append(question)
-    if not questions:
-        raise ValueError(f"{name}: the file has no questions")
-    empty = [question.id for question in questions if not question.text.strip()]
-    if empty:
-        _logger.warning("%s: %d questions are empty: %s", name, len(empty), _some(empty))
-    return QuestionSet(contexts, questions, name)
-
-
-def _load(path: Path, name: str):
-    try:
-        content = json.loads(path.read_text("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{name}: not UTF-8: byte {error.start}; save the file as UTF-8") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(
-            f"{name}:{error.lineno}: not valid JSON: {error.msg} at character {error.colno}"
-        ) from None
-    if not isinstance(content, dict):
-        raise ValueError(
-            f"{name}: expected the layout of SQuAD, an object with the key 'data', "
-            f"got {json_type(content)}"
-        )
-    return content
-
-
-_KINDS = {str: "a string", list: "an array", int: "a number", bool: "a boolean"}
-
-
-def _field(entry, key: str, kind: type, name: str, place: str, default=None):
-    """`entry[key]`, which has to be of a kind."""
-    here = f"{name}: {place}: " if place else f"{name}: "
-    if not isinstance(entry, dict):
-        raise ValueError(f"{here}expected an object, got {json_type(entry)}")
-    if key not in entry and default is not None:
-        return default
-    if key not in entry:
-        keys = ", ".join(map(repr, entry)) or "none"
-        raise ValueError(f"{here}expected the layout of SQuAD with the key {key!r}; keys: {keys}")
-    value = entry[key]
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ValueError(f"{here}{key}: expected {_KINDS[kind]}, got {json_type(value)}")
-    return value
-
-
-def _text(entry, key: str, name: str, place: str, may_be_empty: bool = False) -> str:
-    value = _field(entry, key, str, name, place)
-    if not value.strip() and not may_be_empty:
-        raise ValueError(f"{name}: {place}: {key}: expected a text, got an empty one")
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise ValueError(f"{name}: {place}: {key}: half of a surrogate pair is not text")
-    return value
-
-
-def _question(entry, context: int, name: str, place: str) -> Question:
-    text = _text(entry, "question", name, place, may_be_empty=True)
-    number = _text(entry, "id", name, place)
-    answers = []
-    for i, answer in enumerate(_field(entry, "answers", list, name, place, [])):
-        inside = f"{place}.answers[{i}]"
-        start = _field(answer, "answer_start", int, name, inside, -1)
-        answers.append(Answer(_field(answer, "text", str, name, inside), start))
-    is_impossible = _field({"is_impossible": False, **entry}, "is_impossible", bool, name, place)
-    if is_impossible and answers:
-        raise ValueError(f"{name}: {place}: is_impossible is true, but there are answers")
-    return Question(number, text, context, tuple(answers), is_impossible)
-
-
-def _check_version(entry, question: Question, unanswerable, name: str, place: str) -> None:
-    if unanswerable and "is_impossible" not in entry:
-        raise ValueError(
-            f"{name}: {place}: no is_impossible: expected SQuAD 2.0, where every question has it, "
-            "got the layout of SQuAD 1.1"
-        )
-    if unanswerable is False and question.is_impossible:
-        raise ValueError(
-            f"{name}: {place}: is_impossible is true: expected SQuAD 1.1, where every question "
-            "has an answer, got SQuAD 2.0"
-        )
 
 
 def _locate(answer: Answer, context: str) -> Answer | None:
@@ -258,7 +134,8 @@ def _locate(answer: Answer, context: str) -> Answer | None:
     return None if found is None else Answer(found.group(), found.start())
 
 
-def _some(ids: Iterable[str]) -> str:
+def some_of(ids: Iterable[str]) -> str:
+    """The first ids, for messages."""
     ids = list(ids)
     more = f" and {len(ids) - _NAMED_IDS} more" if len(ids) > _NAMED_IDS else ""
     return ", ".join(ids[:_NAMED_IDS]) + more

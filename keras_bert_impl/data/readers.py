@@ -17,7 +17,14 @@ from keras_bert_impl.data.columns import (
     is_header,
     refuse_hidden_header,
 )
-from keras_bert_impl.data.rows import Row, file_format, json_type, read_rows, source_name
+from keras_bert_impl.data.rows import (
+    NoRowsError,
+    Row,
+    file_format,
+    json_type,
+    read_rows,
+    source_name,
+)
 
 __all__ = ["LabelledExamples", "TextRow", "iterate_texts", "read_labelled"]
 
@@ -217,7 +224,7 @@ def _open(
         names = [field.strip() for field in first.fields]
         first = next(rows, None)
         if first is None:
-            raise ValueError(f"{name}: the file has a header ({', '.join(names)}) and no rows")
+            raise NoRowsError(f"{name}: the file has a header ({', '.join(names)}) and no rows")
         _logger.info("%s: line 1 is a header: %s", name, ", ".join(names))
     wanted = _ROWS_TO_TELL_COLUMNS if len(names or first.fields) == 2 else 1
     head = [first, *itertools.islice(rows, wanted - 1)]

@@ -18,7 +18,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
 
-__all__ = ["FORMATS", "Row", "file_format", "json_type", "read_rows", "source_name"]
+__all__ = [
+    "FORMATS",
+    "NoRowsError",
+    "Row",
+    "file_format",
+    "json_type",
+    "read_bytes",
+    "read_lines",
+    "read_rows",
+    "source_name",
+]
 
 _logger = logging.getLogger(__name__)
 
@@ -37,6 +47,10 @@ _UNCLOSED = (
     'a quote that opens a field must be closed and a literal one doubled (""); '
     'for a file without quoting give format="tsv" (--format tsv)'
 )
+
+
+class NoRowsError(ValueError):
+    """A file that has what belongs around its rows, a header say, and none of them."""
 
 
 class Row(NamedTuple):
@@ -75,6 +89,24 @@ def file_format(source: str | os.PathLike | BinaryIO, format: str | None = None)
             f"give format= (--format), one of {', '.join(FORMATS)}"
         )
     return _EXTENSIONS[extension]
+
+
+def read_bytes(source: str | os.PathLike | BinaryIO) -> bytes:
+    """All of a file (``.gz`` is decompressed), of standard input (``"-"``), or of a stream."""
+    with _open(source) as stream:
+        return b"".join(stream)
+
+
+def read_lines(source: str | os.PathLike | BinaryIO) -> Iterator[tuple[int, str]]:
+    """Yields number (from 1) and text of each line, blank ones too, without its end.
+
+    Raises:
+        ValueError: a line is not UTF-8.
+        FileNotFoundError: no such file.
+    """
+    with _open(source) as stream:
+        for number, line in _decoded(stream, source_name(source)):
+            yield number, _without_end(line)
 
 
 def read_rows(

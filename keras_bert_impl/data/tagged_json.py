@@ -9,7 +9,8 @@ import json
 import logging
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import BinaryIO
 
 import numpy as np
 
@@ -18,7 +19,14 @@ from keras_bert_impl.sources import atomic_write
 from keras_bert_impl.text.code_points import CHINESE, DELETED, PUNCTUATION, SPACE, load_code_points
 from keras_bert_impl.text.tag_schemes import Span, tags_of_spans
 
-__all__ = ["TaggedTexts", "read_spans", "split_words", "write_spans"]
+__all__ = [
+    "TaggedTexts",
+    "label_of_spans",
+    "read_spans",
+    "split_texts",
+    "split_words",
+    "write_spans",
+]
 
 _logger = logging.getLogger(__name__)
 
@@ -90,7 +98,14 @@ def _split_edges(kinds: list[int], start: int, end: int, offsets: Offsets) -> No
     offsets.extend((place, place + 1) for place in range(last, end))
 
 
-def read_spans(path: str | os.PathLike) -> TaggedTexts:
+def split_texts(texts: list[str], lines: list[int], path: str = "<memory>") -> TaggedTexts:
+    """Texts without tags, cut into words."""
+    split = [split_words(text) for text in texts]
+    words, offsets = [part[0] for part in split], [part[1] for part in split]
+    return TaggedTexts(texts, words, offsets, None, None, lines, path)
+
+
+def read_spans(source: str | os.PathLike | BinaryIO) -> TaggedTexts:
     """Reads JSON lines with the keys ``text`` and, in a labelled file, ``label``.
 
     A span that cuts a word gets the tag of the whole word, and of overlapping spans the longest
@@ -101,9 +116,9 @@ def read_spans(path: str | os.PathLike) -> TaggedTexts:
             Messages start with the file and the line.
         FileNotFoundError: no such file.
     """
-    name = source_name(path)
+    name = source_name(source)
     texts, spans, lines = [], [], []
-    for number, fields in read_rows(path, "jsonl"):
+    for number, fields in read_rows(source, "jsonl"):
         where = f"{name}:{number}"
         text = fields.get("text")
         if not isinstance(text, str):
@@ -113,15 +128,14 @@ def read_spans(path: str | os.PathLike) -> TaggedTexts:
         spans.append(_spans_of(fields["label"], text, where) if "label" in fields else None)
     if not texts:
         raise ValueError(f"{name}: the file is empty")
-    split = [split_words(text) for text in texts]
-    words, offsets = [part[0] for part in split], [part[1] for part in split]
+    found = split_texts(texts, lines, name)
     unlabelled = [line for line, part in zip(lines, spans, strict=True) if part is None]
     if len(unlabelled) == len(texts):
-        return TaggedTexts(texts, words, offsets, None, None, lines, name)
+        return found
     if unlabelled:
         raise ValueError(f"{name}:{unlabelled[0]}: no 'label', which other lines have")
     tags, changed = [], []
-    for line, part, places in zip(lines, spans, offsets, strict=True):
+    for line, part, places in zip(lines, spans, found.offsets, strict=True):
         kept, exact = _word_spans(part, places)
         tags.append(tags_of_spans(kept, len(places)))
         changed += [line] * (not exact)
@@ -133,7 +147,7 @@ def read_spans(path: str | os.PathLike) -> TaggedTexts:
             len(changed),
             changed[0],
         )
-    return TaggedTexts(texts, words, offsets, tags, spans, lines, name)
+    return replace(found, tags=tags, spans=spans)
 
 
 def write_spans(
@@ -142,12 +156,18 @@ def write_spans(
     """Writes texts with spans of characters in the form that `read_spans` reads."""
     lines = []
     for text, part in zip(texts, spans, strict=True):
-        label: dict[str, dict[str, list[list[int]]]] = {}
-        for kind, start, end in part:
-            places = label.setdefault(kind, {}).setdefault(text[start:end], [])
-            places.append([start, end - 1])
-        lines.append(json.dumps({"text": text, "label": label}, ensure_ascii=False) + "\n")
+        row = {"text": text, "label": label_of_spans(text, part)}
+        lines.append(json.dumps(row, ensure_ascii=False) + "\n")
     atomic_write(path, "".join(lines))
+
+
+def label_of_spans(text: str, spans: Sequence[Span]) -> dict[str, dict[str, list[list[int]]]]:
+    """Spans of characters as the value of ``label``."""
+    label: dict[str, dict[str, list[list[int]]]] = {}
+    for kind, start, end in spans:
+        places = label.setdefault(kind, {}).setdefault(text[start:end], [])
+        places.append([start, end - 1])
+    return label
 
 
 def _spans_of(label: object, text: str, where: str) -> list[Span]:

@@ -12,12 +12,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import BinaryIO
 
+from keras_bert_impl.data.rows import NoRowsError, read_bytes, source_name
 from keras_bert_impl.data.tag_checks import check_tags
 from keras_bert_impl.sources import atomic_write
 
-__all__ = ["TaggedSentences", "read_tagged", "write_tagged"]
+__all__ = ["TaggedSentences", "read_tagged", "tagged_lines", "write_tagged"]
 
 _logger = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class TaggedSentences:
 
 
 def read_tagged(
-    path: str | os.PathLike,
+    source: str | os.PathLike | BinaryIO,
     *,
     token: int = 0,
     tag: int | None = -1,
@@ -72,7 +73,7 @@ def read_tagged(
     version (a character and its place in the word) are taken off.
 
     Args:
-        path: UTF-8, with or without BOM, line ends of Unix or Windows.
+        source: file or binary stream; UTF-8, with or without BOM, line ends of Unix or Windows.
         token: column of the words, from 0; negative counts from the end.
         tag: column of the tags.
         separator: by default tabs, or spaces in a file without tabs, or both where they are mixed.
@@ -84,8 +85,8 @@ def read_tagged(
             Messages start with the file and the line.
         FileNotFoundError: no such file.
     """
-    name = os.fspath(path)
-    lines = _read_lines(name)
+    name = source_name(source)
+    lines = _read_lines(source, name)
     filled = [(n, line) for n, line in enumerate(lines, 1) if line.strip(_BLANK + "\n")]
     filled = [(n, line.rstrip("\r\n")) for n, line in filled]
     filled = [(n, line) for n, line in filled if not line.startswith("-DOCSTART-")]
@@ -95,15 +96,19 @@ def read_tagged(
     rows = {n: _split(line, separator) for n, line in filled}
     rows = _same_width(rows, name)
     width = len(next(iter(rows.values())))
-    labelled = width > 1 if labelled is None else labelled
     _check_column(name, "token", token, width)
+    if labelled is None:
+        labelled = width > 1
     if labelled:
         _check_column(name, "tag", tag, width)
+    if width > 1:
         first = next(iter(rows))
         header = rows[first][token].lower() in _HEADER_WORDS
         if header and rows[first][tag].lower() in _HEADER_TAGS:
             _logger.info("%s:%d: a header", name, first)
             del rows[first]
+    if not rows:
+        raise NoRowsError(f"{name}: the file has a header and no words")
     numbers = _sentences(rows)
     words = [[rows[n][token] for n in sentence] for sentence in numbers]
     words = _without_positions(words, name)
@@ -122,9 +127,21 @@ def write_tagged(
     """Writes the file that was read with one column more: a tag behind each word.
 
     Args:
+        sentences, tags: as `tagged_lines`.
+        path: the new file; it appears at once and whole.
+
+    Raises:
+        ValueError: not one tag for each word.
+    """
+    atomic_write(path, "".join(tagged_lines(sentences, tags)))
+
+
+def tagged_lines(sentences: TaggedSentences, tags: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of the file that was read, with their ends, with a tag behind each word.
+
+    Args:
         sentences: what `read_tagged` returned; all other lines stay as they are.
         tags: one for each word.
-        path: the new file; it appears at once and whole.
 
     Raises:
         ValueError: not one tag for each word.
@@ -139,12 +156,12 @@ def write_tagged(
             body = line.rstrip("\r\n")
             end = line[len(body) :]
             lines[number - 1] = f"{body.rstrip(_BLANK) or body}{separator}{tag}{end}"
-    atomic_write(path, "".join(lines))
+    return lines
 
 
-def _read_lines(name: str) -> list[str]:
+def _read_lines(source: str | os.PathLike | BinaryIO, name: str) -> list[str]:
     try:
-        text = Path(name).read_bytes().decode("utf-8")
+        text = read_bytes(source).decode("utf-8")
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise ValueError(f"{name}:{line}: not UTF-8; save the file as UTF-8") from None

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import dataclasses
+import io
 import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from keras_bert_impl.data.rows import NoRowsError
 from keras_bert_impl.jobs.runs import Run, load
 from keras_bert_impl.sources import atomic_file, refuse_existing
 from keras_bert_impl.tasks.inputs import FOUND_OUT, InputOptions
 
 __all__ = ["OUTPUT_FORMATS", "predict_rows"]
 
-OUTPUT_FORMATS = ("tsv", "jsonl", "json")
+OUTPUT_FORMATS = ("tsv", "csv", "jsonl", "json")
 _CHUNK = 4096
 
 
@@ -30,12 +33,12 @@ def predict_rows(
     overwrite: bool = False,
     on_rows: Callable[[int], None] = lambda rows: None,
 ) -> int:
-    """Writes one line for each row of the input, in its order.
+    """Writes one line for each row of the input, in its order; none for a header without rows.
 
-    For classes, TSV has the label and its probability, without a header, and JSON lines have
-    `label`, `probability` and `probabilities` by label; for other tasks see their `tsv_lines` and
-    `json_lines`. JSON is one value for all, e.g. SQuAD's answer by id. The input is read
-    and predicted in chunks; an output file appears when it is complete.
+    For classes, TSV and CSV have the label and its probability, without a header, and JSON lines
+    have `label`, `probability` and `probabilities` by label; for other tasks see their `cells`,
+    `tsv_lines` and `json_lines`. JSON is one value for all, e.g. SQuAD's answer by id. The input
+    is read and predicted in chunks; an output file appears when it is complete.
 
     Args:
         model: a run, or its folder as for `load`.
@@ -43,7 +46,7 @@ def predict_rows(
             included.
         output: a file, or a binary stream.
         inputs: columns and format of the input.
-        output_format: ``tsv``, ``jsonl`` or ``json``; by default from the extension of the
+        output_format: one of `OUTPUT_FORMATS`; by default from the extension of the
             output, else TSV.
         overwrite: whether an output file that exists may be replaced.
         on_rows: told how many rows are done after each chunk.
@@ -63,18 +66,19 @@ def predict_rows(
         if run.layout is not None and inputs.layout is None:
             inputs = dataclasses.replace(inputs, layout=run.layout)
         done = 0
-        for chunk in run.task.read_inputs(source, inputs, run, _CHUNK):
-            for line in _lines(run, chunk, form):
-                stream.write(f"{line}\n".encode())
-            stream.flush()
-            done += len(chunk)
-            on_rows(done)
+        with contextlib.suppress(NoRowsError):
+            for chunk in run.task.read_inputs(source, inputs, run, _CHUNK):
+                for line in _lines(run, chunk, form):
+                    stream.write(f"{line}\n".encode())
+                stream.flush()
+                done += len(chunk)
+                on_rows(done)
     return done
 
 
 def _output_format(output, output_format: str | None) -> str:
     if output_format is None:
-        known = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
+        known = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json"}
         is_path = isinstance(output, str | os.PathLike)
         return known.get(Path(output).suffix, "tsv") if is_path else "tsv"
     if output_format not in OUTPUT_FORMATS:
@@ -104,7 +108,15 @@ def _lines(run: Run, examples, form: str) -> Iterator[str]:
     predictions = run.predictions_of(examples)
     if form == "tsv":
         return run.task.tsv_lines(examples, predictions)
+    if form == "csv":
+        return map(_csv_line, run.task.cells(examples, predictions))
     if form == "json":
         return iter([json.dumps(run.task.document(examples, predictions), ensure_ascii=False)])
     found = run.task.json_lines(examples, predictions)
     return (json.dumps(content, ensure_ascii=False) for content in found)
+
+
+def _csv_line(cells: tuple[str, ...]) -> str:
+    line = io.StringIO()
+    csv.writer(line).writerow(cells)
+    return line.getvalue().removesuffix("\r\n")

@@ -81,7 +81,7 @@ def read_files(settings: FinetuneSettings) -> TrainingFiles:
         )
     for examples in (train, dev):
         task.check(examples, labels)
-    if hasattr(train, "texts"):
+    if hasattr(train, "texts") and hasattr(dev, "texts"):
         _warn_of_shared_texts(train, dev)
     return TrainingFiles(
         train=Split(train, task.counts(train, labels)),
@@ -103,7 +103,7 @@ def _warn_of_shared_texts(train, dev) -> None:
 
 
 def _rows_of(examples) -> set:
-    return set(zip(examples.texts, examples.pairs or examples.texts, strict=True))
+    return set(zip(examples.texts, getattr(examples, "pairs", None) or examples.texts, strict=True))
 
 
 def _class_weights(settings: FinetuneSettings, labels: list[str]) -> str | dict[int, float] | None:

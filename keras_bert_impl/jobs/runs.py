@@ -20,7 +20,7 @@ from keras_bert_impl.data.columns import Columns
 from keras_bert_impl.data.encoding import check_length
 from keras_bert_impl.data.questions import QuestionSet
 from keras_bert_impl.data.readers import LabelledExamples
-from keras_bert_impl.data.tagged_json import split_words
+from keras_bert_impl.data.tagged_json import split_texts
 from keras_bert_impl.data.tagging import TaggedSentences
 from keras_bert_impl.decoding.spans import SpanAnswer
 from keras_bert_impl.sources.formats import check_format_version
@@ -202,27 +202,29 @@ class QuestionRun(Run):
 class TaggingRun(Run):
     """A run that tags words."""
 
+    def predictions_of(self, examples, batch_size=64):
+        if not any(examples.words):
+            return [([], []) for _ in examples.words]
+        return super().predictions_of(examples, batch_size)
+
     def predict(
         self, texts: str | Sequence[str] | Sequence[Sequence[str]], *, batch_size: int = 64
     ) -> list[TaggedText]:
         """Words, tags and entities of each text, in the order of the texts.
 
         Args:
-            texts: texts, which are split into words (see `split_words`); one string is one text.
-                Or lists of words.
+            texts: texts, which are split into words (see `data.tagged_json.split_words`); one
+                string is one text. Or lists of words.
             batch_size: rows a step.
         """
         texts = [texts] if isinstance(texts, str) else list(texts)
-        offsets = None
-        sentences = texts
         if all(isinstance(text, str) for text in texts):
-            split = [split_words(text) for text in texts]
-            sentences, offsets = [words for words, _ in split], [places for _, places in split]
-        if not any(sentences):
-            return [TaggedText([], [], [], []) for _ in texts]
-        examples = TaggedSentences(sentences, None, None, [], "<memory>", [], " ")
+            examples = split_texts(texts, [])
+            places = (texts, examples.offsets)
+        else:
+            examples, places = TaggedSentences(texts, None, None, [], "<memory>", [], " "), ()
         found = self.predictions_of(examples, batch_size)
-        return self.task.tagged_texts(sentences, found, None if offsets is None else texts, offsets)
+        return self.task.tagged_texts(examples.words, found, *places)
 
 
 _RUNS = {

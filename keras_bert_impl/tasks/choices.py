@@ -16,8 +16,9 @@ from keras_bert_impl.data.choices import (
 from keras_bert_impl.decoding.classification import decode_classes
 from keras_bert_impl.metrics import accuracy
 from keras_bert_impl.models import BertMultipleChoice
+from keras_bert_impl.tasks.inputs import ReplayedStream
 from keras_bert_impl.tasks.outputs import row_outputs
-from keras_bert_impl.tasks.task import Encoded, Task, path_of, row_losses
+from keras_bert_impl.tasks.task import Encoded, Task, row_losses
 
 __all__ = ["Choice", "MultipleChoice"]
 
@@ -81,10 +82,14 @@ class MultipleChoice(Task):
         return {str(index): found[str(index)] for index in range(examples.number)}
 
     def read_inputs(self, source, inputs, run, size):
-        yield read_choices(path_of(source, "choices"), inputs.format)
+        form = inputs.format
+        if form is None and hasattr(source, "read"):
+            source = ReplayedStream(source)
+            form = "jsonl" if source.first.startswith(b"{") else "csv"
+        yield read_choices(source, form)
 
-    def tsv_lines(self, examples, predictions):
-        return (f"{choice}\t{probability:.6f}" for choice, probability, _ in predictions)
+    def cells(self, examples, predictions):
+        return ((str(choice), f"{probability:.6f}") for choice, probability, _ in predictions)
 
     def json_lines(self, examples, predictions):
         for choice, probability, probabilities in predictions:

@@ -13,7 +13,7 @@ from keras_bert_impl.data.glue import columns_of_set, read_text_set
 from keras_bert_impl.data.readers import LabelledExamples, TextRow, iterate_texts, read_labelled
 from keras_bert_impl.data.rows import read_rows
 
-__all__ = ["FOUND_OUT", "InputOptions", "iterate_inputs", "read_examples"]
+__all__ = ["FOUND_OUT", "InputOptions", "ReplayedStream", "iterate_inputs", "read_examples"]
 
 _UNKNOWN = Columns()
 
@@ -92,7 +92,7 @@ def iterate_inputs(
         yield from _of_set(source, options)
         return
     if hasattr(source, "read"):
-        source = _Replayed(source)
+        source = ReplayedStream(source)
     name = getattr(source, "name", source)
     text, pair = options.text, options.pair
     if text is None and pair is None:
@@ -122,7 +122,7 @@ def _of_set(path: str | os.PathLike, options: InputOptions) -> Iterator[TextRow]
 
 def _text_columns(source, options, before, pairs) -> tuple[Column | None, Column | None]:
     """The text and pair column where the training file or the width tells them, else None."""
-    head = source.head() if isinstance(source, _Replayed) else source
+    head = io.BytesIO(source.first) if isinstance(source, ReplayedStream) else source
     first = next(read_rows(head, options.format), None)
     if first is None or len(first.fields) == 1:
         return None, None
@@ -153,22 +153,18 @@ def _is_same_layout(
     return len(fields) > max(wanted)
 
 
-class _Replayed(io.RawIOBase):
-    """A stream of lines whose first line can be looked at before it is read."""
+class ReplayedStream(io.RawIOBase):
+    """A stream of lines whose `first` line (bytes) can be looked at before it is read."""
 
     def __init__(self, stream: BinaryIO):
         self._stream = stream
-        self._first = stream.readline()
+        self.first = stream.readline()
         self.name = "<stdin>"
 
     def __str__(self) -> str:
         return self.name
 
-    def head(self) -> BinaryIO:
-        """The first line as a stream of its own."""
-        return io.BytesIO(self._first)
-
     def __iter__(self) -> Iterator[bytes]:
-        if self._first:
-            yield self._first
+        if self.first:
+            yield self.first
         yield from self._stream

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import ClassVar
 
 from keras_bert_impl.data.document_windows import encode_questions, encode_training_questions
-from keras_bert_impl.data.questions import QuestionSet, read_questions
+from keras_bert_impl.data.question_files import read_questions
+from keras_bert_impl.data.questions import QuestionSet
 from keras_bert_impl.decoding.spans import decode_spans, predict_logits
 from keras_bert_impl.metrics.questions import cmrc_scores, squad_scores, squad_v2_scores
 from keras_bert_impl.models import BertSpanPredictor
-from keras_bert_impl.tasks.task import Encoded, Task, path_of
+from keras_bert_impl.tasks.task import Encoded, Task
 
 __all__ = ["QuestionAnswering"]
 
@@ -32,7 +33,7 @@ class QuestionAnswering(Task):
     defaults: ClassVar = {"max_length": 384}
 
     def read(self, path, inputs, before=None) -> QuestionSet:
-        return read_questions(path)
+        return read_questions(path, inputs.format)
 
     def options_of(self, examples, options):
         return replace(options, unanswerable=examples.has_impossible)
@@ -93,12 +94,12 @@ class QuestionAnswering(Task):
         return {"questions": len(examples), "without answer": impossible}
 
     def read_inputs(self, source, inputs, run, size):
-        yield read_questions(path_of(source, "questions"))
+        yield read_questions(source, inputs.format)
 
-    def tsv_lines(self, examples, predictions):
+    def cells(self, examples, predictions):
         for answer in predictions:
-            text = " ".join(answer.text.split())
-            yield f"{answer.id}\t{text}\t{answer.start}\t{answer.end}\t{answer.probability:.6f}"
+            text, places = " ".join(answer.text.split()), (str(answer.start), str(answer.end))
+            yield answer.id, text, *places, f"{answer.probability:.6f}"
 
     def json_lines(self, examples, predictions):
         for answer in predictions:

@@ -10,8 +10,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from keras_bert_impl.data.batches import PerToken
-from keras_bert_impl.data.tagged_json import TaggedTexts, read_spans
-from keras_bert_impl.data.tagging import TaggedSentences, read_tagged
+from keras_bert_impl.data.rows import read_lines
+from keras_bert_impl.data.tag_checks import discover_tags, encode_tags
+from keras_bert_impl.data.tagged_json import TaggedTexts, label_of_spans, read_spans, split_texts
+from keras_bert_impl.data.tagging import TaggedSentences, read_tagged, tagged_lines
 from keras_bert_impl.data.windows import encode_words
 from keras_bert_impl.decoding.entities import (
     Entity,
@@ -19,12 +21,19 @@ from keras_bert_impl.decoding.entities import (
     find_entities,
     predict_word_logits,
 )
-from keras_bert_impl.metrics import accuracy, entity_scores
+from keras_bert_impl.metrics import accuracy, entity_scores, span_scores
 from keras_bert_impl.models import BertTokenClassifier
-from keras_bert_impl.tasks.task import Encoded, Task, path_of, row_losses
-from keras_bert_impl.text.tag_schemes import scheme_of_labels
+from keras_bert_impl.tasks.task import Encoded, Task, chunks, row_losses
+from keras_bert_impl.text.tag_schemes import (
+    Span,
+    find_spans,
+    scheme_of_labels,
+    tags_of_spans,
+)
 
 __all__ = ["TaggedText", "TokenClassification"]
+
+_FORMS = ("tsv", "jsonl", "text")
 
 
 class TaggedText(NamedTuple):
@@ -44,7 +53,10 @@ class TaggedText(NamedTuple):
 
 
 class TokenClassification(Task):
-    """A tag for each word; files of columns as in CoNLL, or JSON lines with spans."""
+    """A tag for each word; files of columns as in CoNLL, or JSON lines with spans.
+
+    Entities of columns are scored by words, those of JSON lines by characters.
+    """
 
     name = "token-classification"
     model_class = BertTokenClassifier
@@ -57,24 +69,18 @@ class TokenClassification(Task):
     }
 
     def read(self, path, inputs, before=None) -> TaggedSentences | TaggedTexts:
-        is_json = inputs.format == "jsonl" or str(path).endswith((".json", ".jsonl"))
-        return read_spans(path) if is_json else read_tagged(path)
+        form = _form(path, inputs)
+        if form == "text":
+            raise ValueError(f"{path}: a file of format text has no tags")
+        return read_spans(path) if form == "jsonl" else read_tagged(path)
 
     def labels(self, examples, inputs):
         self._labelled(examples)
-        return sorted(set(chain.from_iterable(examples.tags)))
+        return discover_tags(examples.tags)
 
     def check(self, examples, labels):
         self._labelled(examples)
-        known = set(labels)
-        for number, tags in enumerate(examples.tags):
-            for place, tag in enumerate(tags):
-                if tag not in known:
-                    line = _line(examples, number, place)
-                    raise ValueError(
-                        f"{examples.path}:{line}: unknown tag {tag!r}; known tags: "
-                        f"{', '.join(map(repr, labels))}"
-                    )
+        self._classes(examples, labels)
 
     def _labelled(self, examples) -> None:
         if examples.tags is None:
@@ -88,8 +94,7 @@ class TokenClassification(Task):
         return Encoded(windows.rows, targets, PerToken(windows.weights()), source=windows)
 
     def _classes(self, examples, labels) -> np.ndarray:
-        places = {label: place for place, label in enumerate(labels)}
-        return np.array([places[tag] for tags in examples.tags for tag in tags], np.int32)
+        return encode_tags(examples.tags, _lines(examples), examples.path, labels)
 
     def model_arguments(self, labels):
         return {"num_classes": len(labels), "labels": labels}
@@ -105,15 +110,19 @@ class TokenClassification(Task):
         return list(zip(*self._tags(outputs, encoded, labels), strict=True))
 
     def score(self, examples, outputs, encoded, labels, options):
-        found, _ = self._tags(outputs, encoded, labels)
-        tokens = [(tag, other) for a, b in zip(examples.tags, found, strict=True)
-                  for tag, other in zip(a, b, strict=True)]  # fmt: skip
-        right, predicted = zip(*tokens, strict=True)
+        predictions = self.predictions(outputs, encoded, labels, options)
+        found = [tags for tags, _ in predictions]
+        right = [labels[number] for number in self._classes(examples, labels)]
+        predicted = list(chain.from_iterable(found))
         report = {"accuracy": accuracy(right, predicted), "examples": len(examples)}
         report["constant"] = len(set(predicted)) == 1 < len(predicted)
         if scheme_of_labels(labels) == "plain":
             return {"f1": report["accuracy"], **report}
-        scores = entity_scores(examples.tags, found)
+        if isinstance(examples, TaggedTexts):
+            texts = self.tagged_texts(examples.words, predictions, examples.texts, examples.offsets)
+            scores = span_scores(examples.spans, [_spans(text.entities) for text in texts])
+        else:
+            scores = entity_scores(examples.tags, found)
         averages = {"precision": scores.precision, "recall": scores.recall, "f1": scores.f1}
         classes = {
             name: {
@@ -131,11 +140,20 @@ class TokenClassification(Task):
         return float(row_losses(outputs, self._classes(examples, labels)).mean())
 
     def counts(self, examples, labels):
-        found = Counter(chain.from_iterable(examples.tags))
-        return {label: found[label] for label in labels}
+        found = Counter(self._classes(examples, labels).tolist())
+        return {label: found[number] for number, label in enumerate(labels)}
 
     def read_inputs(self, source, inputs, run, size):
-        yield self.read(path_of(source, "tagged words"), inputs)
+        """A file of columns, of which the first is read; JSON lines; or a sentence a line."""
+        form = _form(source, inputs)
+        if form == "text":
+            for chunk in chunks(read_lines(source), size):
+                lines, texts = zip(*chunk, strict=True)
+                yield split_texts(list(texts), list(lines), str(source))
+        elif form == "jsonl":
+            yield read_spans(source)
+        else:
+            yield read_tagged(source, labelled=False)
 
     def tsv_lines(self, examples, predictions):
         """The file that was read with one column more; of texts, a word a line."""
@@ -144,28 +162,36 @@ class TokenClassification(Task):
                 yield from (f"{word}\t{tag}" for word, tag in zip(words, tags, strict=True))
                 yield ""
             return
-        lines = [line.rstrip("\r\n") for line in examples.raw_lines]
-        separator = "\t" if "\t" in examples.separator else examples.separator
-        for numbers, (tags, _) in zip(examples.lines, predictions, strict=True):
-            for number, tag in zip(numbers, tags, strict=True):
-                lines[number - 1] = f"{lines[number - 1]}{separator}{tag}"
-        yield from lines
+        tags = [tags for tags, _ in predictions]
+        yield from (line.removesuffix("\n") for line in tagged_lines(examples, tags))
 
     def json_lines(self, examples, predictions):
-        texts = (examples.texts, examples.offsets) if isinstance(examples, TaggedTexts) else ()
-        for found in self.tagged_texts(examples.words, predictions, *texts):
+        """Words, tags and entities; of texts also the text and its spans as `read_spans` reads."""
+        is_text = isinstance(examples, TaggedTexts)
+        texts = (examples.texts, examples.offsets) if is_text else ()
+        for number, found in enumerate(self.tagged_texts(examples.words, predictions, *texts)):
             entities = [
                 {**entity._asdict(), "score": round(entity.score, 6)} for entity in found.entities
             ]
-            yield {"words": found.words, "tags": found.tags, "entities": entities}
+            row = {"words": found.words, "tags": found.tags, "entities": entities}
+            if is_text:
+                text = examples.texts[number]
+                row = {"text": text, "label": label_of_spans(text, _spans(found.entities)), **row}
+            yield row
+
+    def document(self, examples, predictions):
+        return list(self.json_lines(examples, predictions))
 
     def errors(self, examples, predictions):
         wrong = [("line", "word", "tag", "prediction")]
-        rows = zip(examples.words, examples.tags, predictions, strict=True)
-        for number, (words, tags, (found, _)) in enumerate(rows):
-            for place, (word, tag, other) in enumerate(zip(words, tags, found, strict=True)):
+        rows = zip(_lines(examples), examples.words, examples.tags, predictions, strict=True)
+        scheme = scheme_of_labels(sorted({tag for tags, _ in predictions for tag in tags}))
+        for numbers, words, tags, (found, _) in rows:
+            if scheme != "plain":
+                tags = tags_of_spans(find_spans(tags), len(tags), scheme)
+            for number, word, tag, other in zip(numbers, words, tags, found, strict=True):
                 if tag != other:
-                    wrong.append((str(_line(examples, number, place)), word, tag, other))
+                    wrong.append((str(number), word, tag, other))
         return wrong
 
     def tagged_texts(
@@ -186,7 +212,23 @@ class TokenClassification(Task):
         return found
 
 
-def _line(examples, number: int, place: int) -> int:
-    """The line of a word: one of its own in a file of columns, that of the text in JSON lines."""
-    line = examples.lines[number]
-    return line if isinstance(line, int) else line[place]
+def _form(source, inputs) -> str:
+    """``tsv`` (columns), ``jsonl``, or ``text`` (a sentence a line)."""
+    if inputs.format is None:
+        by_name = not hasattr(source, "read") and str(source).endswith((".json", ".jsonl"))
+        return "jsonl" if by_name else "tsv"
+    if inputs.format not in _FORMS:
+        raise ValueError(f"format must be one of {', '.join(_FORMS)}, got {inputs.format!r}")
+    return inputs.format
+
+
+def _spans(entities: list[Entity]) -> list[Span]:
+    return [Span(entity.type, entity.start, entity.end) for entity in entities]
+
+
+def _lines(examples) -> list[list[int]]:
+    """The line of each word; in JSON lines, that of its text."""
+    if isinstance(examples, TaggedSentences):
+        return examples.lines
+    pairs = zip(examples.lines, examples.words, strict=True)
+    return [[line] * len(words) for line, words in pairs]

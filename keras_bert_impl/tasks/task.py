@@ -17,7 +17,7 @@ from keras_bert_impl.data.columns import Columns
 from keras_bert_impl.data.encoding import EncodedTexts
 from keras_bert_impl.tasks.inputs import InputOptions
 
-__all__ = ["Encoded", "Task", "TaskOptions", "chunks", "path_of", "row_losses"]
+__all__ = ["Encoded", "Task", "TaskOptions", "chunks", "row_losses"]
 
 
 @dataclass(frozen=True)
@@ -153,9 +153,13 @@ class Task(ABC):
     ) -> Iterator[Any]:
         """Examples without labels, `size` at a time where they are independent of each other."""
 
-    @abstractmethod
+    def cells(self, examples, predictions: list) -> Iterator[tuple[str, ...]]:
+        """The predictions as rows of a table without a header."""
+        raise ValueError(f"predictions of {self.name} are no table: write them as tsv or jsonl")
+
     def tsv_lines(self, examples, predictions: list) -> Iterator[str]:
         """The predictions in the form that people of the task know."""
+        return ("\t".join(cells) for cells in self.cells(examples, predictions))
 
     @abstractmethod
     def json_lines(self, examples, predictions: list) -> Iterator[dict]:
@@ -178,13 +182,6 @@ def row_losses(logits: np.ndarray, classes: np.ndarray) -> np.ndarray:
     top = logits.max(axis=-1, keepdims=True)
     total = np.log(np.exp(logits - top).sum(axis=-1)) + top[:, 0]
     return total - logits[np.arange(len(classes)), classes]
-
-
-def path_of(source: str | os.PathLike | BinaryIO, what: str) -> str:
-    """The path of a file that cannot be a stream."""
-    if hasattr(source, "read") or os.fspath(source) == "-":
-        raise ValueError(f"{what} are read from a file, not from a stream: name it (--input)")
-    return os.fspath(source)
 
 
 def chunks(rows: Iterator, size: int) -> Iterator[list]:

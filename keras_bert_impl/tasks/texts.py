@@ -148,9 +148,8 @@ class Classification(_TextTask):
         found = Counter(examples.labels)
         return {label: found[label] for label in labels}
 
-    def tsv_lines(self, examples, predictions):
-        for found in predictions:
-            yield f"{found.label}\t{found.probability:.6f}"
+    def cells(self, examples, predictions):
+        return ((found.label, f"{found.probability:.6f}") for found in predictions)
 
     def json_lines(self, examples, predictions):
         for found in predictions:
@@ -203,8 +202,8 @@ class Regression(_TextTask):
     def counts(self, examples, labels):
         return {"rows": len(examples)}
 
-    def tsv_lines(self, examples, predictions):
-        return (f"{score:.6f}" for (score,) in predictions)
+    def cells(self, examples, predictions):
+        return ((f"{score:.6f}",) for (score,) in predictions)
 
     def json_lines(self, examples, predictions):
         return ({"score": round(score, 6)} for (score,) in predictions)
@@ -273,10 +272,9 @@ class MultiLabel(_TextTask):
         found = Counter(label for row in examples.labels for label in row)
         return {label: found[label] for label in labels}
 
-    def tsv_lines(self, examples, predictions):
+    def cells(self, examples, predictions):
         for labels, probabilities in predictions:
-            shown = ",".join(f"{probabilities[label]:.6f}" for label in labels)
-            yield f"{','.join(labels)}\t{shown}"
+            yield ",".join(labels), ",".join(f"{probabilities[label]:.6f}" for label in labels)
 
     def json_lines(self, examples, predictions):
         for labels, probabilities in predictions:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from keras_bert_impl.data.document_windows import encode_questions, encode_training_questions
-from keras_bert_impl.data.questions import Answer, Question, QuestionSet, read_questions
+from keras_bert_impl.data.question_files import read_questions
+from keras_bert_impl.data.questions import Answer, Question, QuestionSet
 from keras_bert_impl.text.tokenizer import BertTokenizer
 from keras_bert_impl.text.vocab import Vocab
 

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from keras_bert_impl.data.questions import Answer, Question, QuestionSet, read_questions
+from keras_bert_impl.data.question_files import read_questions
+from keras_bert_impl.data.questions import Answer, Question, QuestionSet
 
 ENTRY = {"id": "q", "question": "Who?", "answers": [{"text": "Bob", "answer_start": 0}]}
 

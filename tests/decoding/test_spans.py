@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from keras_bert_impl.data.document_windows import encode_questions
-from keras_bert_impl.data.questions import QuestionSet, read_questions
+from keras_bert_impl.data.question_files import read_questions
+from keras_bert_impl.data.questions import QuestionSet
 from keras_bert_impl.decoding.spans import decode_spans, predict_logits, write_answers
 from keras_bert_impl.models import BertSpanPredictor
 from keras_bert_impl.text.tokenizer import BertTokenizer

@@ -168,7 +168,7 @@ def test_a_device_is_written_to_and_stays_a_device(run, toy):
 
 
 def test_another_output_format_is_refused(run, toy):
-    message = "output_format must be one of tsv, jsonl, json, got 'xml'"
+    message = "output_format must be one of tsv, csv, jsonl, json, got 'xml'"
     with pytest.raises(ValueError, match=message):
         jobs.predict_rows(run, toy.test, io.BytesIO(), output_format="xml")
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from keras_bert_impl.data.questions import read_questions
+from keras_bert_impl.data.question_files import read_questions
 from keras_bert_impl.metrics.chinese_answers import f1_by_characters, segments, without_punctuation
 from keras_bert_impl.metrics.questions import (
     cmrc_scores,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
@@ -93,6 +94,10 @@ def test_a_task_is_learned_loaded_evaluated_and_predicted(kind, toy, tmp_path):
         assert report[name] == pytest.approx(result.dev[name], abs=1e-5)
     output = tmp_path / "out.jsonl"
     assert jobs.predict_rows(run, file, output) == 48 // (2 if kind == "multiple-choice" else 1)
+    stream = io.BytesIO(file.read_bytes())
+    again = jobs.InputOptions(format="jsonl" if kind == "multi-label" else None)
+    jobs.predict_rows(run, stream, tmp_path / "streamed.jsonl", again)
+    assert (tmp_path / "streamed.jsonl").read_bytes() == output.read_bytes()
     kept = (tmp_path / "run" / "dev_predictions.jsonl").read_text("utf-8")
     assert len(output.read_text("utf-8").splitlines()) == len(kept.splitlines())
 
