@@ -1,11 +1,14 @@
-"""Worker processes that work on chunks, one at a time each; a dead one is noticed and named."""
+"""Worker processes that work on chunks beside this one; a dead one is noticed and named."""
 
 from __future__ import annotations
 
 import contextlib
 import multiprocessing
 import pickle
+import queue
 import signal
+import threading
+from collections import deque
 from collections.abc import Iterable, Iterator
 from multiprocessing.connection import Connection, wait
 from typing import Any, Protocol
@@ -13,6 +16,9 @@ from typing import Any, Protocol
 from keras_bert_impl.data.chunks import Chunk
 
 __all__ = ["Maker", "make_chunks"]
+
+# The chunk that a process works on, and the next.
+_AHEAD = 2
 
 
 class Maker(Protocol):
@@ -24,14 +30,13 @@ class Maker(Protocol):
 def make_chunks(maker: Maker, chunks: Iterable[Chunk], workers: int) -> Iterator[tuple[int, Any]]:
     """Makes all chunks and yields the number and result of each when it is done, in any order.
 
-    Memory holds a chunk for each worker and a few more.
+    Memory holds two chunks for each worker and a few more.
 
     Args:
-        maker: does the work, here where `workers` is 1 and until the first process has started,
-            else in processes of one thread each, without GPU. They are spawned, so a script needs
-            ``if __name__ == "__main__":``.
+        maker: does the work, in this process, and in `workers` - 1 others of one thread each,
+            without GPU. They are spawned, so a script needs ``if __name__ == "__main__":``.
         chunks: what to make.
-        workers: number of processes.
+        workers: number of processes, this one counted.
 
     Raises:
         ValueError, OSError: as `maker.make`.
@@ -49,56 +54,65 @@ def make_chunks(maker: Maker, chunks: Iterable[Chunk], workers: int) -> Iterator
 
 
 class _Pool:
+    """This process and `workers` - 1 others. TensorFlow takes seconds to import in those."""
+
     def __init__(self, maker: Maker, workers: int) -> None:
         self._maker = maker
         pickled = pickle.dumps(maker)
-        self._workers = [_Worker(pickled) for _ in range(workers)]
+        self._workers = [_Worker(pickled) for _ in range(workers - 1)]
 
     def run(self, chunks: Iterator[Chunk]) -> Iterator[tuple[int, Any]]:
         chunk = next(chunks, None)
-        while chunk is not None or any(worker.chunk for worker in self._workers):
-            idle = next((w for w in self._workers if w.is_ready and w.chunk is None), None)
-            if chunk is not None and idle is not None:
+        while chunk is not None or any(worker.chunks for worker in self._workers):
+            idle = min(self._workers, key=lambda worker: worker.load)
+            if chunk is not None and idle.load < _AHEAD:
                 idle.send(chunk)
-                # Read ahead while the workers are busy.
                 chunk = next(chunks, None)
                 continue
-            starting = not any(worker.is_ready for worker in self._workers)
-            talking = [worker for worker in self._workers if worker.chunk or not worker.is_ready]
-            ready = wait([worker.connection for worker in talking], 0 if starting else None)
-            if not ready:
-                # TensorFlow takes seconds to import there: a good part of a small corpus.
-                yield chunk.number, self._maker.make(chunk)
-                chunk = next(chunks, None)
+            talking = [worker for worker in self._workers if worker.chunks or not worker.is_ready]
+            ready = wait([worker.connection for worker in talking], None if chunk is None else 0)
             for worker in talking:
                 if worker.connection in ready and (done := worker.receive()) is not None:
                     yield done
+            if not ready:
+                yield chunk.number, self._maker.make(chunk)
+                chunk = next(chunks, None)
 
     def stop(self) -> None:
+        # What is whole has its name, so nothing is lost; to end TensorFlow takes a second.
         for worker in self._workers:
             worker.connection.close()
-            if worker.chunk is not None or not worker.is_ready:
-                worker.process.terminate()
+            worker.process.kill()
         for worker in self._workers:
             worker.process.join()
 
 
 class _Worker:
-    """A process and the chunk that it makes now."""
+    """A process, the chunk that it makes now and the one that it makes next."""
 
     def __init__(self, maker: bytes) -> None:
+        # The maker is large: as an argument it would hold us up until the process has started.
+        self._maker = maker
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_work, args=(theirs, maker), daemon=True)
+        self.process = context.Process(target=_work, args=(theirs,), daemon=True)
         self.process.start()
         theirs.close()
         self.is_ready = False
-        self.chunk: Chunk | None = None
+        self.chunks: deque[Chunk] = deque()
+
+    @property
+    def load(self) -> int:
+        """Chunks that it has; as many as it may have until it is ready to begin."""
+        return len(self.chunks) if self.is_ready else _AHEAD
 
     def send(self, chunk: Chunk) -> None:
-        self.chunk = chunk
+        self.chunks.append(chunk)
+        self._send(chunk)
+
+    def _send(self, content: Chunk | bytes) -> None:
         try:
-            self.connection.send(chunk)
+            self.connection.send(content)
         except OSError:
             self._raise_dead()
 
@@ -110,8 +124,9 @@ class _Worker:
             self._raise_dead()
         if not self.is_ready:
             self.is_ready = True
+            self._send(self._maker)
             return None
-        chunk, self.chunk = self.chunk, None
+        chunk = self.chunks.popleft()
         if error is not None:
             raise error
         return chunk.number, result
@@ -122,14 +137,14 @@ class _Worker:
         reason = f"exit code {code}"
         if code < 0:
             reason = f"killed by {signal.Signals(-code).name}; is there enough memory?"
-        doing = f"worked on {self.chunk}" if self.chunk else "started"
+        doing = f"worked on {self.chunks[0]}" if self.chunks else "started"
         raise ChildProcessError(
             f"a worker process ended ({reason}) while it {doing}; finished "
             "shards are kept, and the same command goes on from there"
         ) from None
 
 
-def _work(connection: Connection, maker: bytes) -> None:
+def _work(connection: Connection) -> None:
     # The parent is interrupted too, and ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import tensorflow as tf
@@ -137,12 +152,24 @@ def _work(connection: Connection, maker: bytes) -> None:
     tf.config.set_visible_devices([], "GPU")
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    unpickled: Maker = pickle.loads(maker)
-    # The parent closes the pipe at the end, also where it is killed.
-    with contextlib.suppress(EOFError, ConnectionResetError, BrokenPipeError):
+    given: queue.SimpleQueue[Chunk | bytes | None] = queue.SimpleQueue()
+    threading.Thread(target=_receive, args=(connection, given), daemon=True).start()
+    with contextlib.suppress(BrokenPipeError):
         connection.send((None, None))
+        if (pickled := given.get()) is None:
+            return
+        maker: Maker = pickle.loads(pickled)
+        while (chunk := given.get()) is not None:
+            connection.send(_answer(maker, chunk))
+
+
+def _receive(connection: Connection, given: queue.SimpleQueue[Chunk | bytes | None]) -> None:
+    """Takes chunks from the pipe while others are made, so that the parent need not wait."""
+    # The parent closes the pipe at the end, also where it is killed.
+    with contextlib.suppress(EOFError, ConnectionResetError):
         while True:
-            connection.send(_answer(unpickled, connection.recv()))
+            given.put(connection.recv())
+    given.put(None)
 
 
 def _answer(maker: Maker, chunk: Chunk) -> tuple[ValueError | OSError | None, Any]:
