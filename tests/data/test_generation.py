@@ -19,6 +19,7 @@ from keras_bert_impl.data.corpus import read_documents
 from keras_bert_impl.data.example_settings import ExampleSettings
 from keras_bert_impl.data.generation import generate
 from keras_bert_impl.data.masking import Masking
+from keras_bert_impl.data.pretraining_batches import evaluation_batches
 from keras_bert_impl.data.records import write_records
 from keras_bert_impl.data.shards import open_shards
 from keras_bert_impl.data.workers import make_chunks
@@ -46,6 +47,40 @@ def test_bytes_do_not_depend_on_the_number_of_workers(corpus, tmp_path):
         found[-1]["manifest"] = (tmp_path / str(workers) / "manifest.json").read_text()
     assert found[0] == found[1] == found[2]
     assert len(found[0]) > 10
+
+
+def test_tf_models_official_reads_static_shards_as_we_do(corpus, tmp_path):
+    loaders = pytest.importorskip("official.nlp.data.pretrain_dataloader")
+    count = generate(corpus, tokenizer(), tmp_path / "out", STATIC).examples["train"]
+    config = loaders.BertPretrainDataConfig(
+        input_path=os.fspath(tmp_path / "out" / "*.tfrecord"),
+        global_batch_size=8,
+        is_training=False,
+        seq_length=32,
+        max_predictions_per_seq=6,
+        drop_remainder=False,
+    )
+    theirs = loaders.BertPretrainDataLoader(config).load().unbatch().as_numpy_iterator()
+    shards = open_shards(tmp_path / "out")
+    ours = evaluation_batches(shards, tokenizer().vocab, batch_size=8).unbatch().take(count)
+    renamed = [
+        {
+            "input_word_ids": features["token_ids"],
+            "input_type_ids": features["segment_ids"],
+            "input_mask": features["padding_mask"],
+            "masked_lm_positions": features["masked_positions"],
+            "masked_lm_ids": targets["masked_lm"],
+            "masked_lm_weights": weights["masked_lm"],
+            "next_sentence_labels": targets["next_sentence"][None],
+        }
+        for features, targets, weights in ours.as_numpy_iterator()
+    ]
+    assert count > 100
+    assert sorted(map(content, renamed)) == sorted(map(content, theirs))
+
+
+def content(example):
+    return sorted((name, values.dtype.str, values.tolist()) for name, values in example.items())
 
 
 def test_another_seed_gives_other_bytes(corpus, tmp_path):
