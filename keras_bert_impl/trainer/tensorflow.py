@@ -24,6 +24,7 @@ __all__ = ["PRIVATE_KERAS_NAMES", "Trainer", "sum_over_replicas"]
 PRIVATE_KERAS_NAMES = {
     keras.Model: (
         "_autoconvert_optionals",
+        "_compile_metrics",
         "_compute_loss",
         "_distribute_strategy",
         "_loss_tracker",
@@ -260,6 +261,8 @@ class Trainer(OutputLosses, keras.Model):
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         """Builds metrics and optimizer before the first trace, from this worker's first batch."""
         if self._distribute_strategy is None:
+            if iterator is not None and self.built:
+                self._build_state(iterator._distributed_dataset.element_spec)
             return
         if iterator is not None:
             strategy = self.distribute_strategy
@@ -269,6 +272,19 @@ class Trainer(OutputLosses, keras.Model):
             )
         with self.distribute_strategy.scope():
             self._symbolic_build(data_batch=data_batch)
+
+    def _build_state(self, batch_spec):
+        """Creates what the first step would create, upon which it would be traced again."""
+        x, y, _ = keras.utils.unpack_x_y_sample_weight(
+            keras.tree.map_structure(
+                lambda spec: keras.KerasTensor(spec.shape, spec.dtype.name), batch_spec
+            )
+        )
+        metrics = self._compile_metrics
+        if metrics is not None and not metrics.built and y is not None:
+            metrics.build(y, self.compute_output_spec(x))
+        if self.optimizer is not None and not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
 
     def fit(self, *args, **kwargs):
         """As `keras.Model.fit`; bad token ids and lengths end in a ValueError."""

@@ -276,3 +276,22 @@ def test_a_seed_makes_two_runs_equal():
 def test_fit_on_a_dataset_does_not_warn_of_shuffling(recwarn):
     tiny().fit(tf.data.Dataset.from_tensors((X, Y)), verbose=0)
     assert not [warning for warning in recwarn if "shuffle" in str(warning.message)]
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_step_is_traced_once(optimizer):
+    traced = []
+
+    class Counting(Tiny):
+        def call(self, inputs, training=False):
+            traced.append(training)
+            return super().call(inputs, training=training)
+
+        def compute_output_spec(self, inputs, training=False):
+            return keras.KerasTensor((*inputs["token_ids"].shape[:1], 2), "float32")
+
+    model = Counting()
+    model.build(None)
+    model.compile(optimizer, loss=CROSSENTROPY, metrics=["accuracy"], jit_compile=False)
+    model.fit(X, Y, epochs=2, batch_size=7, validation_data=(X, Y), verbose=0)
+    assert traced == [True, False]
