@@ -68,8 +68,8 @@ def vocab(
 @app.command(name="pretrain-data")
 def pretrain_data(
     corpus: Corpus,
-    vocab: Annotated[Path, typer.Option(help="vocab.txt, or a folder with one.")],
-    output: Annotated[Path, typer.Option(help="Folder of shards to write, or to go on with.")],
+    vocab: Annotated[str, typer.Option(help="vocab.txt, or a folder with one.")],
+    output: Annotated[str, typer.Option(help="Folder of shards to write, or to go on with.")],
     form: Annotated[
         str, typer.Option(help="dynamic (masks are drawn in training) or static (Google's).")
     ] = "dynamic",
@@ -147,7 +147,7 @@ def pretrain_data(
 
 @app.command()
 def pretrain(
-    output: Annotated[Path, typer.Option(help="Run folder to write, or to go on with.")],
+    output: Annotated[str, typer.Option(help="Run folder to write, or to go on with.")],
     data: Annotated[
         str | None, typer.Option(help="Folder of shards, or files in Google's TFRecord schema.")
     ] = None,
@@ -164,7 +164,7 @@ def pretrain(
         bool, typer.Option("--allow-changes", help="Resume although settings or data differ.")
     ] = False,
     vocab: Annotated[
-        Path | None, typer.Option(help="vocab.txt or its folder, for shards that lack it.")
+        str | None, typer.Option(help="vocab.txt or its folder, for shards that lack it.")
     ] = None,
     eval_data: Annotated[
         str | None, typer.Option(help="Shards to score on; default: those held out in --data.")

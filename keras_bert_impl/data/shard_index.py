@@ -6,20 +6,21 @@ Made by reading the file once through TensorFlow, which checks each record's che
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
 import hashlib
 import json
+import os
 import shutil
 import zipfile
 import zlib
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
 from keras_bert_impl.data.shard_records import RecordKind, kind_of, parser_of, wrong_record
-from keras_bert_impl.sources import atomic_file, cache_dir
+from keras_bert_impl.sources import atomic_file, cache_dir, storage
 from keras_bert_impl.sources.formats import file_sha256
 
 __all__ = ["ShardIndex", "build_index", "open_index"]
@@ -44,6 +45,7 @@ class ShardIndex:
 
     def __init__(self, file: str, unpacked: str, content: dict):
         self.file, self._unpacked = file, unpacked
+        self._stamp = tuple(content["stamp"].tolist())
         self._offsets = content["offsets"]
         self.digest = str(content["digest"])
         self.kind = RecordKind(*json.loads(str(content["kind"])))
@@ -56,13 +58,42 @@ class ShardIndex:
         return len(self._offsets) - 1
 
     def read(self, number: int) -> bytes:
-        """The serialized example."""
-        start, end = self._offsets[number] + _HEADER, self._offsets[number + 1] - _FOOTER
-        return self._bytes[start:end].tobytes()
+        """The serialized example.
 
-    @cached_property
-    def _bytes(self) -> np.ndarray:
-        return np.memmap(self._unpacked, np.uint8, "r")
+        Raises:
+            OSError: the file is gone, or no longer the one that was opened.
+        """
+        start, end = int(self._offsets[number]), int(self._offsets[number + 1])
+        # Not a memory map, in which a file that was cut short ends the process (SIGBUS).
+        try:
+            opened = _opened(self._unpacked, self._stamp)
+            found = os.pread(opened.number, end - start, start)
+        except OSError as error:
+            raise OSError(f"{self.file}: record {number} cannot be read: {error}") from None
+        length = end - start - _HEADER - _FOOTER
+        if len(found) < end - start or int.from_bytes(found[:8], "little") != length:
+            raise OSError(
+                f"{self.file}: record {number} cannot be read: the file was cut short or changed "
+                "since it was opened"
+            )
+        return found[_HEADER:-_FOOTER]
+
+
+class _Opened:
+    """A file that is open for as long as something refers to it."""
+
+    def __init__(self, file: str):
+        self.number = os.open(file, os.O_RDONLY)
+
+    def __del__(self):
+        if hasattr(self, "number"):
+            os.close(self.number)
+
+
+@functools.lru_cache(maxsize=128)
+def _opened(file: str, stamp: tuple) -> _Opened:
+    """The files read last; of the many that a folder may have not all can be open."""
+    return _Opened(file)
 
 
 def open_index(file: str) -> ShardIndex:
@@ -72,13 +103,12 @@ def open_index(file: str) -> ShardIndex:
         FileNotFoundError: no such file.
         ValueError: as `build_index`.
     """
-    path = Path(file)
-    if not path.is_file():
+    if not storage.exists(file):
         raise FileNotFoundError(f"no such file: {file}")
-    unpacked = _unpacked(path)
+    unpacked = _unpacked(file)
     stat = unpacked.stat()
     stamp = np.array([_VERSION, stat.st_size, stat.st_mtime_ns])
-    places = [_beside(unpacked), _in_cache(unpacked, ".index.npz")]
+    places = [_beside(unpacked), _in_cache(str(unpacked.resolve()), ".index.npz")]
     for place in places:
         if place.is_file():
             # One that is damaged is made again.
@@ -105,24 +135,30 @@ def _beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.index.npz")
 
 
-def _in_cache(path: Path, suffix: str) -> Path:
-    key = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:24]
+def _in_cache(path: str, suffix: str) -> Path:
+    key = hashlib.sha256(path.encode()).hexdigest()[:24]
     return cache_dir() / "shards" / f"{key}{suffix}"
 
 
-def _unpacked(path: Path) -> Path:
-    """The file itself, or what gzip made of it, in the cache."""
-    with path.open("rb") as stream:
-        if stream.read(2) != b"\x1f\x8b":
-            return path
-    stat = path.stat()
-    target = _in_cache(path, f".{stat.st_size}.{stat.st_mtime_ns}.tfrecord")
-    if not target.is_file():
-        try:
-            with gzip.open(path) as packed, atomic_file(target) as unpacked:
-                shutil.copyfileobj(packed, unpacked, 1 << 20)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise ValueError(f"{path}: the gzip file is damaged: {error}") from None
+def _unpacked(file: str) -> Path:
+    """The file itself; or, in the cache, the copy of a remote one and what gzip made of one."""
+    size, changed = storage.stamp(file)
+    is_remote = storage.is_remote(file)
+    key = file if is_remote else str(Path(file).resolve())
+    target = _in_cache(key, f".{size}.{changed}.tfrecord")
+    if is_remote and target.is_file():
+        return target
+    with storage.open_binary(file) as raw:
+        is_packed = raw.peek(2)[:2] == b"\x1f\x8b"
+        if not is_packed and not is_remote:
+            return Path(file)
+        if not target.is_file():
+            stream = gzip.GzipFile(fileobj=raw) if is_packed else raw
+            try:
+                with atomic_file(target) as plain:
+                    shutil.copyfileobj(stream, plain, 1 << 20)
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                raise ValueError(f"{file}: the gzip file is damaged: {error}") from None
     return target
 
 

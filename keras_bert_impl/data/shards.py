@@ -12,7 +12,7 @@ import operator
 import os
 from collections.abc import Sequence
 from functools import cached_property
-from pathlib import Path
+from pathlib import PurePath
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from keras_bert_impl.data.corpus.files import find_files
 from keras_bert_impl.data.manifest import FORMAT_VERSION
 from keras_bert_impl.data.masking import Masking
 from keras_bert_impl.data.shard_index import ShardIndex, open_index
+from keras_bert_impl.sources import storage
 from keras_bert_impl.sources.formats import check_format_version
 from keras_bert_impl.text.vocab import Vocab
 
@@ -38,11 +39,14 @@ class Shards:
         max_predictions: slots of a static record; of a dynamic one those of its manifest.
         has_sentence_task: whether records hold `is_random_next`.
         manifest: what `pretrain-data` noted; empty for other shards.
+        failure: why a record could not be read, or None. TensorFlow, which runs `read`, hides the
+            error's type and message.
     """
 
     def __init__(self, path: str, indexes: Sequence[ShardIndex], manifest: dict):
         self.path = path
         self.manifest = manifest
+        self.failure: str | None = None
         self._indexes = list(indexes)
         first = self._indexes[0]
         self.kind = first.kind
@@ -83,7 +87,7 @@ class Shards:
             "records": len(self),
             "max_seq_length": self.max_seq_length,
             "max_predictions": self.max_predictions,
-            "files": {Path(i.file).name: i.digest for i in self._indexes},
+            "files": {PurePath(i.file).name: i.digest for i in self._indexes},
         }
 
     def check_manifest(self) -> None:
@@ -94,7 +98,7 @@ class Shards:
         """
         noted = {row["file"]: row.get("examples") for row in self.manifest.get("shards", ())}
         for index in self._indexes:
-            examples = noted.get(Path(index.file).name)
+            examples = noted.get(PurePath(index.file).name)
             if examples not in (None, len(index)):
                 raise ValueError(
                     f"{index.file}: {len(index)} records, and {MANIFEST_FILE} says {examples}: "
@@ -149,11 +153,19 @@ class Shards:
                 )
 
     def read(self, numbers: np.ndarray) -> list[bytes]:
-        """Records as they were serialized, by their numbers from 0."""
+        """Records as they were serialized, by their numbers from 0.
+
+        Raises:
+            OSError: a file is gone, or no longer the one that was opened.
+        """
         records = []
         for number in numbers.tolist():
             place = bisect.bisect_right(self._starts, number) - 1
-            records.append(self._indexes[place].read(number - self._starts[place]))
+            try:
+                records.append(self._indexes[place].read(number - self._starts[place]))
+            except OSError as error:
+                self.failure = str(error)
+                raise
         return records
 
     @cached_property
@@ -167,11 +179,12 @@ def open_shards(
     """Opens a folder of shards, a glob, a file or several.
 
     Each file is read once and checked whole; its index is kept beside it, or in the cache where
-    its folder cannot be written.
+    its folder cannot be written. A file of ``gs://`` and alike is copied to the cache, once: what
+    reads single records in random order must be near.
 
     Args:
         path: a folder with a manifest of `pretrain-data`, or files in Google's schema (``.gz``
-            too).
+            too); local or as `tf.io.gfile` knows them (``gs://...``).
         split: ``train`` or ``eval``, of a folder with a manifest; None: all.
 
     Returns:
@@ -182,13 +195,13 @@ def open_shards(
         ValueError: a file is truncated or damaged (file and record are named), or no example of
             pre-training.
     """
-    folder = Path(path) if isinstance(path, str | os.PathLike) else None
-    if folder is not None and (folder / MANIFEST_FILE).is_file():
+    folder = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if folder is not None and storage.exists(storage.join(folder, MANIFEST_FILE)):
         manifest = read_manifest(folder)
         names = [s["file"] for s in manifest["shards"] if split in (None, s["split"])]
         if not names:
             return None
-        files = [os.fspath(folder / name) for name in names]
+        files = [storage.join(folder, name) for name in names]
     else:
         manifest, files = {}, _record_files(path)
     shards = Shards(str(path), [open_index(file) for file in files], manifest)
@@ -197,11 +210,12 @@ def open_shards(
 
 
 def _record_files(path) -> list[str]:
-    if isinstance(path, str | os.PathLike) and Path(path).is_dir():
+    if isinstance(path, str | os.PathLike) and storage.is_folder(os.fspath(path)):
+        folder = os.fspath(path)
         names = sorted(
-            os.fspath(p)
-            for p in Path(path).iterdir()
-            if p.is_file() and not p.name.startswith(".") and ".tfrecord" in p.name
+            storage.join(folder, name)
+            for name in storage.names(folder)
+            if ".tfrecord" in name and not name.startswith(".")
         )
         if not names:
             raise FileNotFoundError(
@@ -211,15 +225,15 @@ def _record_files(path) -> list[str]:
     return find_files(path)
 
 
-def read_manifest(folder: Path) -> dict:
+def read_manifest(folder: str) -> dict:
     """The manifest of a folder of shards.
 
     Raises:
         ValueError: it is damaged or of a newer format.
     """
-    file = folder / MANIFEST_FILE
+    file = storage.join(folder, MANIFEST_FILE)
     try:
-        manifest = json.loads(file.read_text("utf-8"))
+        manifest = json.loads(storage.read_text(file))
         version = manifest["format_version"]
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise ValueError(f"{file}: not a manifest of this package: {error!r}") from None

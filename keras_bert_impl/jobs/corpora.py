@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,8 +13,9 @@ from pathlib import Path
 from keras_bert_impl.data.corpus_words import count_corpus_words
 from keras_bert_impl.data.example_settings import ExampleSettings
 from keras_bert_impl.data.generation import GenerationProgress, generate
+from keras_bert_impl.data.shards import MANIFEST_FILE
 from keras_bert_impl.jobs.preparation import open_vocabulary
-from keras_bert_impl.sources import atomic_write, refuse_existing
+from keras_bert_impl.sources import atomic_write, cache_dir, refuse_existing, storage
 from keras_bert_impl.text.vocab_learning import learn_vocab
 
 __all__ = ["LearnedVocabulary", "MadeShards", "make_shards", "make_vocabulary"]
@@ -108,7 +111,8 @@ def make_shards(
     Args:
         corpus: files, folders and globs.
         vocab: ``vocab.txt``, or a folder with one.
-        output: folder to write.
+        output: folder to write; one of ``gs://`` and alike gets its files, which are made in the
+            cache, at the end.
         settings: how; BERT's by default.
         cased: whether case is kept; None: as the folder says, or as the tokens suggest.
         corpus_format, workers, on_progress: as `keras_bert_impl.data.generation.generate`.
@@ -118,19 +122,34 @@ def make_shards(
             `open_vocabulary`.
     """
     began = time.monotonic()
+    folder, output = _place_of(os.fspath(output)), os.fspath(output)
     result = generate(
         corpus,
         open_vocabulary(vocab, cased),
-        output,
+        folder,
         settings,
         corpus_format=corpus_format,
         workers=workers,
         on_progress=on_progress,
     )
+    if storage.is_remote(output):
+        storage.upload(folder, output, last=MANIFEST_FILE)
+        shutil.rmtree(folder)
     return MadeShards(
-        folder=os.fspath(output),
+        folder=output,
         examples=result.examples,
         chunks=result.made + result.kept,
         report=result.report.lines(),
         seconds=round(time.monotonic() - began, 2),
     )
+
+
+def _place_of(output: str) -> Path:
+    """Where the shards are made: the folder itself, or for a remote one its place in the cache."""
+    if not storage.is_remote(output):
+        return Path(output)
+    if storage.exists(storage.join(output, MANIFEST_FILE)):
+        raise FileExistsError(
+            f"{output} holds finished shards ({MANIFEST_FILE}): name another folder"
+        )
+    return cache_dir() / "generated" / hashlib.sha256(output.encode()).hexdigest()[:24]

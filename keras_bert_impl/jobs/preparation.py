@@ -16,6 +16,7 @@ import keras
 from keras_bert_impl import checkpoints, sources
 from keras_bert_impl.config import SIZES, BertConfig
 from keras_bert_impl.jobs.settings import FinetuneSettings
+from keras_bert_impl.sources import storage
 from keras_bert_impl.text.tokenizer import BertTokenizer
 from keras_bert_impl.text.tokenizer_files import is_lowercase
 from keras_bert_impl.text.vocab import Vocab
@@ -139,7 +140,7 @@ def open_vocabulary(vocab: str | os.PathLike, cased: bool | None = None) -> Bert
         FileNotFoundError, ValueError: there is no vocabulary, or it is damaged.
     """
     overrides = {} if cased is None else {"lowercase": not cased}
-    path = Path(vocab).expanduser()
+    path = storage.fetch(vocab) if storage.is_remote(vocab) else Path(vocab).expanduser()
     if path.is_dir():
         return BertTokenizer.from_pretrained(path, **overrides)
     if not path.exists():
@@ -182,7 +183,7 @@ def config_of_size(size: str, vocab_size: int) -> tuple[BertConfig, str]:
     """
     if size in SIZES:
         return SIZES[size].replace(vocab_size=vocab_size), size
-    path = Path(size).expanduser()
+    path = storage.fetch(size) if storage.is_remote(size) else Path(size).expanduser()
     if path.suffix != ".json" and not path.is_file():
         raise ValueError(
             f"size must be a config file or one of {', '.join(sorted(SIZES))}, got {size!r}"
@@ -220,7 +221,7 @@ def _check_config(
         raise ValueError(f"{where}: pairs need type_vocab_size 2, got {config.type_vocab_size}")
 
 
-def check_space(folder: Path, parameters: int) -> None:
+def check_space(folder: str | os.PathLike, parameters: int) -> None:
     """Raises OSError (ENOSPC) unless there is room for the weights, 4 bytes a parameter."""
     if shutil.disk_usage(folder).free < 4 * parameters:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from keras_bert_impl import checkpoints
 from keras_bert_impl.config import BertConfig
@@ -11,8 +10,8 @@ from keras_bert_impl.data.shards import Shards, open_shards
 from keras_bert_impl.jobs.preparation import config_of_size, open_vocabulary
 from keras_bert_impl.jobs.pretraining_settings import PretrainSettings
 from keras_bert_impl.jobs.run_folder import read_record
+from keras_bert_impl.sources.storage import is_remote
 from keras_bert_impl.text.tokenizer import BertTokenizer
-from keras_bert_impl.training.storage import is_remote
 
 __all__ = ["PretrainInputs", "check_remote"]
 
@@ -45,7 +44,7 @@ class PretrainInputs:
 
     def _config(self, settings: PretrainSettings) -> BertConfig:
         if settings.resume:
-            return BertConfig(**read_record(Path(settings.output))["model"]["config"])
+            return BertConfig(**read_record(settings.output)["model"]["config"])
         if settings.init_checkpoint is not None:
             return checkpoints.open_checkpoint(settings.init_checkpoint).config
         return config_of_size(settings.size, len(self.tokenizer.vocab))[0]

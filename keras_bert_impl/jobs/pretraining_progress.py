@@ -5,15 +5,24 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import keras
 import tensorflow as tf
 
 from keras_bert_impl.jobs.progress import Stage
+from keras_bert_impl.sources import storage
 
-__all__ = ["OnEvent", "PretrainStep", "PretrainSummary", "Progress", "Window"]
+__all__ = [
+    "OnEvent",
+    "PretrainResult",
+    "PretrainStep",
+    "PretrainSummary",
+    "Progress",
+    "Window",
+    "segments",
+]
 
 _SECONDS_BETWEEN_STEPS = 0.1
 
@@ -54,6 +63,22 @@ class Window:
         return dataclasses.asdict(self)
 
 
+@dataclass(frozen=True)
+class PretrainResult:
+    """What pre-training gave; the model itself is in `folder`.
+
+    `train` and `eval` are the scores of the last window of steps; `eval` is empty without
+    evaluation shards.
+    """
+
+    folder: str
+    steps: int
+    train: dict[str, float]
+    eval: dict[str, float]
+    history: list[dict]
+    seconds: float
+
+
 OnEvent = Callable[[Stage | PretrainSummary | PretrainStep | Window], None]
 
 
@@ -73,7 +98,7 @@ class Progress(keras.callbacks.Callback):
         self._before, self._began, self._told = step, 0.0, 0.0
         self._writer = None
         if run.is_chief:
-            self._writer = tf.summary.create_file_writer(str(run.folder / "logs"))
+            self._writer = tf.summary.create_file_writer(storage.join(run.folder, "logs"))
 
     def on_epoch_begin(self, epoch, logs=None):
         self._before, self._began = self.step, time.monotonic()
@@ -107,3 +132,16 @@ class Progress(keras.callbacks.Callback):
                 "rate, a longer warm-up or in float32; checkpoints of before are kept"
             )
         return scores
+
+
+def segments(step: int, total: int, window: int) -> Iterator[tuple[int, int, int]]:
+    """(first step, steps a window, windows): the rest of a window begun, whole ones, the last."""
+    rest = min(-step % window, total - step)
+    if rest:
+        yield step, rest, 1
+    step += rest
+    whole, last = divmod(total - step, window)
+    if whole:
+        yield step, window, whole
+    if last:
+        yield step + whole * window, last, 1

@@ -5,25 +5,25 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from pathlib import Path
+import socket
+import uuid
 
 from keras_bert_impl.checkpoints.store import CONFIG_FILE
-from keras_bert_impl.sources import atomic_write
+from keras_bert_impl.sources import storage
 from keras_bert_impl.sources.formats import check_format_version
 from keras_bert_impl.sources.locking import LOCK_FILE
-from keras_bert_impl.training.storage import remove_partial
 
-__all__ = ["History", "begin_or_resume", "forget", "read_record"]
+__all__ = ["Claim", "History", "begin_or_resume", "forget", "read_record"]
 
 FORMAT_VERSION = 1
 RECORD_FILE = "pretraining.json"
 
 
-def begin_or_resume(folder: Path, record: dict, *, resume: bool, allow_changes: bool) -> None:
+def begin_or_resume(folder: str, record: dict, *, resume: bool, allow_changes: bool) -> None:
     """Writes the record of a new run, or compares it with that of the run to go on with.
 
     Args:
-        folder: of the run.
+        folder: of the run, local or as `tf.io.gfile` knows it.
         record: nested dict of all that the numbers depend on; what they do not, in `options`.
         resume: whether to go on with the run that is there.
         allow_changes: whether it may differ, except in `model`.
@@ -34,21 +34,22 @@ def begin_or_resume(folder: Path, record: dict, *, resume: bool, allow_changes: 
         FileNotFoundError: nothing to resume.
         ValueError: the run to resume is another one; the message lists what differs.
     """
-    file = folder / RECORD_FILE
-    if file.exists():
-        remove_partial(os.fspath(folder))
-    if (folder / CONFIG_FILE).exists():
+    file = storage.join(folder, RECORD_FILE)
+    is_begun = storage.exists(file)
+    if is_begun:
+        storage.remove_partial(folder)
+    if storage.exists(storage.join(folder, CONFIG_FILE)):
         raise FileExistsError(
             f"{folder} holds a finished run: name another output folder (--init-checkpoint "
             f"{folder} starts a new run from its weights)"
         )
     if not resume:
-        if file.exists():
+        if is_begun:
             raise FileExistsError(
                 f"{folder} holds an unfinished run: --resume goes on with it; or name another "
                 "output folder"
             )
-        others = sorted(p.name for p in folder.iterdir() if p.name != LOCK_FILE)
+        others = sorted(set(storage.names(folder)) - {LOCK_FILE})
         if others:
             raise FileExistsError(
                 f"output folder {folder} is not empty ({others[0]}): name another folder"
@@ -72,26 +73,27 @@ def begin_or_resume(folder: Path, record: dict, *, resume: bool, allow_changes: 
     _write(file, record)
 
 
-def forget(folder: Path) -> None:
+def forget(folder: str) -> None:
     """Removes the record of a run that could not begin, so that the folder can be used again."""
-    (folder / RECORD_FILE).unlink(missing_ok=True)
+    storage.remove(storage.join(folder, RECORD_FILE))
 
 
-def _write(file: Path, record: dict) -> None:
-    atomic_write(file, json.dumps({"format_version": FORMAT_VERSION, **record}, indent=2) + "\n")
+def _write(file: str, record: dict) -> None:
+    content = {"format_version": FORMAT_VERSION, **record}
+    storage.write_text(file, json.dumps(content, indent=2) + "\n")
 
 
-def read_record(folder: Path) -> dict:
+def read_record(folder: str | os.PathLike) -> dict:
     """The record of the run in a folder.
 
     Raises:
         FileNotFoundError: there is none.
         ValueError: it was written in a newer format.
     """
-    file = folder / RECORD_FILE
-    if not file.exists():
+    file = storage.join(os.fspath(folder), RECORD_FILE)
+    if not storage.exists(file):
         raise FileNotFoundError(f"{folder}: no run to resume (there is no {RECORD_FILE})")
-    record = json.loads(file.read_text("utf-8"))
+    record = json.loads(storage.read_text(file))
     check_format_version(file, record.pop("format_version"), FORMAT_VERSION)
     return record
 
@@ -108,6 +110,30 @@ def _differences(before: dict, after: dict, prefix: str = "") -> list[tuple[str,
     return found
 
 
+class Claim:
+    """One writer for a folder of a file system without locks: the last that claimed it.
+
+    A lock of a machine that went away would keep the run from going on elsewhere.
+
+    Args:
+        folder: not local.
+    """
+
+    def __init__(self, folder: str):
+        self.folder, self._file = folder, storage.join(folder, LOCK_FILE)
+        self._owner = f"process {os.getpid()} of {socket.gethostname()}, {uuid.uuid4().hex}"
+        storage.write_text(self._file, self._owner)
+
+    def check(self) -> None:
+        """Raises FileExistsError where another process has claimed the folder since."""
+        owner = storage.read_text(self._file)
+        if owner != self._owner:
+            raise FileExistsError(
+                f"{self.folder}: another process writes to it now ({owner.partition(',')[0]}): "
+                "this one ends"
+            )
+
+
 class History:
     """Lines of JSON, each with the `step` after which it was written.
 
@@ -116,10 +142,10 @@ class History:
         step: where the run goes on from.
     """
 
-    def __init__(self, file: Path, step: int):
+    def __init__(self, file: str, step: int):
         self.file = file
         self.lines: list[dict] = []
-        for line in file.read_text("utf-8").splitlines() if file.exists() else ():
+        for line in storage.read_text(file).splitlines() if storage.exists(file) else ():
             with contextlib.suppress(json.JSONDecodeError):
                 self.lines.append(json.loads(line))
         self.lines = [line for line in self.lines if line["step"] <= step]
@@ -131,4 +157,4 @@ class History:
         self._write()
 
     def _write(self) -> None:
-        atomic_write(self.file, "".join(json.dumps(line) + "\n" for line in self.lines))
+        storage.write_text(self.file, "".join(json.dumps(line) + "\n" for line in self.lines))

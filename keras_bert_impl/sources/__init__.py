@@ -1,8 +1,8 @@
 """Where files come from and how they are written: names -> local folders, atomic output.
 
-``resolve`` turns what a user types (a folder, ``hf:ORG/NAME`` or ``minilm``) into a local folder.
-``atomic_folder``, ``atomic_file`` and ``atomic_write`` make an output appear complete or not at
-all.
+``resolve`` turns what a user types (a folder, ``gs://...``, ``hf:ORG/NAME`` or ``minilm``) into a
+local folder. ``atomic_folder``, ``atomic_file`` and ``atomic_write`` make an output appear complete
+or not at all. ``storage`` is for paths that may be local or not.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from keras_bert_impl.sources.atomic import (
 )
 from keras_bert_impl.sources.hub import resolve_hub
 from keras_bert_impl.sources.minilm import cache_dir, resolve_minilm
+from keras_bert_impl.sources.storage import fetch, is_remote
 
 __all__ = [
     "atomic_file",
@@ -34,8 +35,9 @@ def resolve(source: str | os.PathLike[str]) -> Path:
     """Give the local folder that a source names, downloading it where needed.
 
     Args:
-        source: A folder; ``"hf:ORG/NAME"`` or ``"hf:ORG/NAME@REVISION"`` for a model of the
-            Hugging Face hub; or ``"minilm"`` for all-MiniLM-L6-v2 (L=6, H=384, uncased English).
+        source: A folder, also of a file system that TensorFlow knows (``"gs://..."``);
+            ``"hf:ORG/NAME"`` or ``"hf:ORG/NAME@REVISION"`` for a model of the Hugging Face hub; or
+            ``"minilm"`` for all-MiniLM-L6-v2 (L=6, H=384, uncased English).
             A path object is always a folder; write ``./minilm`` for a folder of that name.
 
     Returns:
@@ -53,6 +55,8 @@ def resolve(source: str | os.PathLike[str]) -> Path:
         raise ValueError("source of weights is empty: expected a folder, hf:ORG/NAME or minilm")
     if isinstance(source, str) and text.startswith("hf:"):
         return resolve_hub(text)
+    if is_remote(text):
+        return fetch(text)
     path = Path(text).expanduser()
     if path.is_dir():
         return path

@@ -11,16 +11,14 @@ import json
 import logging
 import os
 import signal
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import keras
 import numpy as np
 
-from keras_bert_impl.sources import atomic_folder
+from keras_bert_impl.sources import atomic_folder, storage
 from keras_bert_impl.sources.formats import check_format_version, file_sha256
-from keras_bert_impl.training import storage
 
 __all__ = ["Checkpoints", "Interrupted", "SaveCheckpoints", "signals_deferred"]
 
@@ -86,9 +84,8 @@ class Checkpoints:
         storage.remove_partial(self.folder)
         target = storage.join(self.folder, f"{PREFIX}{step:08d}")
         if storage.is_remote(target):
-            with tempfile.TemporaryDirectory() as temporary:
-                self._write(model, Path(temporary), step, state)
-                storage.upload(temporary, target, last=STATE_FILE)
+            with storage.filled(target, last=STATE_FILE) as temporary:
+                self._write(model, temporary, step, state)
         else:
             with atomic_folder(target, replace=True) as temporary:
                 self._write(model, temporary, step, state)

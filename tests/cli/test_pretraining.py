@@ -171,3 +171,20 @@ def test_a_vocabulary_is_learned_once(toy_corpus, tmp_path):
     assert json.loads(result.stdout)["tokens"] == len(output.read_text().splitlines())
     refused(run(*arguments), f"{output} exists", "--force")
     refused(run(*arguments, "--size", 20, "--force"), "a vocabulary of 20 tokens has no room")
+
+
+def test_from_a_corpus_to_a_model_in_a_bucket(toy_corpus, tmp_path, monkeypatch):
+    monkeypatch.setenv("KERAS_BERT_CACHE", str(tmp_path))
+    bucket = f"ram://{tmp_path.name}"
+    made = make(toy_corpus, f"{bucket}/shards", "--hold-out", 0.2)
+    assert made.exit_code == 0, made.output
+    assert list((tmp_path / "generated").iterdir()) == []
+    again = make(toy_corpus, f"{bucket}/shards")
+    refused(again, f"{bucket}/shards holds finished shards (manifest.json)")
+    trained = train(toy_corpus, f"{bucket}/shards", f"{bucket}/run")
+    assert trained.exit_code == 0, trained.output
+    assert f"run written to {bucket}/run (" in trained.stdout
+    filled = run("fill-mask", "the [MASK] sees", "--model", f"{bucket}/run")
+    assert filled.exit_code == 0, filled.output
+    missing = train(toy_corpus, f"{bucket}/none", f"{bucket}/other")
+    refused(missing, f"{bucket}/none: no such file or folder")

@@ -356,3 +356,16 @@ def test_another_vocabulary_of_the_same_size(tmp_path):
     with pytest.raises(ValueError, match="made with another vocabulary of 40 tokens"):
         shards.check(vocab=other)
     assert open_shards(tmp_path, split="eval") is None
+
+
+@pytest.mark.parametrize("harm", ["removed", "cut short", "overwritten"])
+def test_a_file_that_is_harmed_after_it_was_opened(harm, dynamic_file):
+    shards = open_shards(dynamic_file)
+    content = dynamic_file.read_bytes()
+    if harm == "removed":
+        dynamic_file.unlink()
+    else:
+        dynamic_file.write_bytes(content[:60] if harm == "cut short" else bytes(len(content)))
+    with pytest.raises(OSError, match=f"{dynamic_file}: record 3 cannot be read: ") as said:
+        shards.read(np.array([3]))
+    assert shards.failure == str(said.value)

@@ -12,7 +12,7 @@ import os
 import sys
 
 from keras_bert_impl.cli import main
-from keras_bert_impl.jobs import pretraining, pretraining_progress
+from keras_bert_impl.jobs import pretraining_progress, pretraining_run
 
 
 def hurt_after(number: int, last: int) -> None:
@@ -29,14 +29,14 @@ def hurt_after(number: int, last: int) -> None:
 
 def tell_digest() -> None:
     """Has this process print `digest NUMBER` when it has trained."""
-    before = pretraining._Run.finish
+    before = pretraining_run.PretrainRun.finish
 
     def finish(self, seconds):
         weights = b"".join(value.tobytes() for value in self.model.get_weights())
         print("digest", hashlib.sha256(weights).hexdigest(), flush=True)
         return before(self, seconds)
 
-    pretraining._Run.finish = finish
+    pretraining_run.PretrainRun.finish = finish
 
 
 if __name__ == "__main__":

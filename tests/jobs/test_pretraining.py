@@ -215,7 +215,7 @@ def test_a_run_that_could_not_begin_leaves_its_folder_free(settings_of, tmp_path
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("keras_bert_impl.jobs.pretraining.check_space", full)
+        patch.setattr("keras_bert_impl.jobs.pretraining_run.check_space", full)
         with pytest.raises(OSError, match="No space left"):
             pretrain(settings_of(tmp_path / "run"))
     pretrain(settings_of(tmp_path / "run", steps=1))

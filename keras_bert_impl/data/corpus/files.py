@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
 
 from keras_bert_impl.data.corpus.documents import CUT_LINE, OnSkip
+from keras_bert_impl.sources import storage
 
 __all__ = ["Line", "Path", "find_files", "read_head", "read_lines", "reading"]
 
@@ -73,8 +74,9 @@ def find_files(paths: Path | Sequence[Path]) -> list[str]:
 
 
 def _files_of(path: str) -> list[str]:
-    if "://" in path:
-        return _remote_files(path)
+    if storage.is_remote(path):
+        with storage.failures_told(path):
+            return _remote_files(path)
     if os.path.isdir(path):
         tree = ((folder, names) for folder, _, names in os.walk(path, followlinks=True))
         return _of_corpus(path, [os.path.join(folder, n) for folder, names in tree for n in names])
@@ -130,7 +132,7 @@ def _is_text_name(name: str) -> bool:
 @contextmanager
 def reading(path: str) -> Iterator[BinaryIO]:
     """Opens a file of a corpus; what goes wrong with its compression is a `ValueError`."""
-    with _open(path) as raw:
+    with storage.open_binary(path) as raw:
         start = raw.peek(16)[:16]
         foreign = next((kind for magic, kind in _FOREIGN.items() if start.startswith(magic)), None)
         if foreign is not None:
@@ -152,34 +154,6 @@ def reading(path: str) -> Iterator[BinaryIO]:
             if stream is raw or error.errno is not None:
                 raise
             raise ValueError(f"{path}: cannot be decompressed: {error}") from None
-
-
-def _open(path: str) -> BinaryIO:
-    if "://" not in path:
-        return open(path, "rb")
-    import tensorflow as tf
-
-    return io.BufferedReader(_RemoteFile(tf.io.gfile.GFile(path, "rb")))
-
-
-class _RemoteFile(io.RawIOBase):
-    """What `io.BufferedReader` needs of a file of `tf.io.gfile`."""
-
-    def __init__(self, file):
-        self._file = file
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int:
-        data = self._file.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()
 
 
 def read_head(path: str) -> str:
