@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 
 from keras_bert_impl import checkpoints, sources
 from keras_bert_impl.config import SIZES, BertConfig
+from keras_bert_impl.data.encoding import EncodedTexts
 from keras_bert_impl.jobs.settings import FinetuneSettings
 from keras_bert_impl.sources import storage
 from keras_bert_impl.text.tokenizer import BertTokenizer
@@ -30,11 +32,14 @@ __all__ = [
     "make_tokenizer",
     "open_vocabulary",
     "read_files",
+    "warn_of_unknown",
     "write_errors",
     "write_json",
 ]
 
 _logger = logging.getLogger(__name__)
+
+_MOST_UNKNOWN = 0.05
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,21 @@ def open_vocabulary(vocab: str | os.PathLike, cased: bool | None = None) -> Bert
         kind = "uncased" if overrides["lowercase"] else "cased"
         _logger.warning("%s is taken for %s: --cased or --uncased says it", path, kind)
     return BertTokenizer(loaded, **overrides)
+
+
+def warn_of_unknown(settings: FinetuneSettings, rows: EncodedTexts, vocab: Vocab) -> None:
+    """Warns where many tokens are [UNK]: the vocabulary is not made for the texts."""
+    special = (vocab.pad_id, vocab.cls_id, vocab.sep_id)
+    tokens = np.count_nonzero(~np.isin(rows.token_ids, special))
+    share = np.count_nonzero(rows.token_ids == vocab.unk_id) / max(tokens, 1)
+    if share > _MOST_UNKNOWN:
+        _logger.warning(
+            "%s: %.0f %% of the tokens are [UNK] with the vocabulary of %s: the model cannot tell "
+            "them apart; take weights, or a --vocab, made for these texts",
+            settings.train,
+            100 * share,
+            settings.weights if settings.vocab is None else settings.vocab,
+        )
 
 
 def make_model(

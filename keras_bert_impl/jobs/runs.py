@@ -5,7 +5,6 @@ Shapes: N texts, C classes.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import keras
 import numpy as np
 
 from keras_bert_impl import checkpoints, sources
+from keras_bert_impl.checkpoints.store import LABELS_FILE
 from keras_bert_impl.data.choices import ChoiceExamples
 from keras_bert_impl.data.columns import Columns
 from keras_bert_impl.data.encoding import check_length
@@ -23,7 +23,7 @@ from keras_bert_impl.data.readers import LabelledExamples
 from keras_bert_impl.data.tagged_json import split_texts
 from keras_bert_impl.data.tagging import TaggedSentences
 from keras_bert_impl.decoding.spans import SpanAnswer
-from keras_bert_impl.sources.formats import check_format_version
+from keras_bert_impl.jobs.run_file import FORMAT_VERSION, RUN_FILE, read_run_file
 from keras_bert_impl.tasks import TASKS, Choice, LabelSet, Prediction, Score, Task, TaskOptions
 from keras_bert_impl.tasks.tagging import TaggedText
 from keras_bert_impl.text.tokenizer import BertTokenizer
@@ -39,9 +39,6 @@ __all__ = [
     "TextRun",
     "load",
 ]
-
-FORMAT_VERSION = 1
-RUN_FILE = "training.json"
 
 
 @dataclass(frozen=True)
@@ -254,7 +251,7 @@ def load(source: str | os.PathLike) -> Run:
     """
     folder = sources.resolve(source)
     checkpoint = checkpoints.open_checkpoint(folder)
-    content = _read_run_file(folder / RUN_FILE)
+    content = read_run_file(folder / RUN_FILE)
     name = content.get("task", _TASK_OF_MODEL.get(checkpoint.model_name))
     if name not in TASKS or checkpoint.model_name not in _TASK_OF_MODEL:
         raise ValueError(
@@ -267,6 +264,11 @@ def load(source: str | os.PathLike) -> Run:
     if "task" not in content and getattr(model, "problem", None) in _TASK_OF_PROBLEM:
         task = TASKS[_TASK_OF_PROBLEM[model.problem]]
     labels = getattr(model, "labels", None)
+    if labels is None and content and getattr(model, "num_classes", 1) > 1:
+        raise FileNotFoundError(
+            f"{folder / LABELS_FILE}: no such file: without it nobody knows what the "
+            f"{model.num_classes} outputs of the model stand for (one label a line, in their order)"
+        )
     if labels is None:
         labels = tuple(str(index) for index in range(getattr(model, "num_classes", 0)))
     longest = model.config.max_position_embeddings
@@ -287,16 +289,3 @@ def load(source: str | os.PathLike) -> Run:
 
 
 _TASK_OF_PROBLEM = {"regression": "regression", "multi_label": "multi-label"}
-
-
-def _read_run_file(file: Path) -> dict:
-    """The content of `training.json`; empty where there is no such file."""
-    if not file.is_file():
-        return {}
-    try:
-        content = json.loads(file.read_text("utf-8"))
-        version = content["format_version"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{file}: not written by this package: {error!r}") from None
-    check_format_version(file, version, FORMAT_VERSION)
-    return content

@@ -5,6 +5,7 @@ Shapes: C classes.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 
@@ -18,6 +19,9 @@ from keras_bert_impl.models.pretrained import Pretrained
 from keras_bert_impl.trainer import Trainer
 
 __all__ = ["LabelModel"]
+
+_logger = logging.getLogger(__name__)
+_SHOWN_LABELS = 10
 
 # Function -> the class that takes it on logits.
 _LOGIT_LOSSES = {
@@ -110,8 +114,8 @@ class LabelModel(Pretrained, Trainer):
     ) -> LabelModel:
         """A model with the weights of a folder, `hf:ORG/NAME` or `minilm`.
 
-        The head is loaded where the folder has one of `num_classes` outputs, and else newly
-        initialised, which is logged.
+        The head is loaded where the folder has one of `num_classes` outputs, for the same labels
+        where both are named (in any order), and else newly initialised, which is logged.
 
         Args:
             source: as `keras_bert_impl.sources.resolve`.
@@ -134,8 +138,28 @@ class LabelModel(Pretrained, Trainer):
         if checkpoint.model_name == cls.__name__ and checkpoint.num_classes == num_classes:
             kwargs = {**cls._settings_of(checkpoint), **kwargs}
         model = cls(checkpoint.config, num_classes, **kwargs)
+        fresh = model.head.get_weights()
         checkpoint.load_into(model)
+        if checkpoint.model_name == cls.__name__ and labels is not None:
+            model._fit_head(labels, fresh, source)
         return model
+
+    def _fit_head(self, labels: Sequence[str], fresh: list, source) -> None:
+        """Sorts a loaded head by our labels, or takes a new one where it has others."""
+        if len(labels) != self.num_classes or tuple(labels) == self.labels:
+            return
+        if set(labels) == set(self.labels):
+            order = [labels.index(label) for label in self.labels]
+            self.head.set_weights([w[..., order] for w in self.head.get_weights()])
+            return
+        self.head.set_weights(fresh)
+        _logger.warning(
+            "newly initialised: the head of %s: %s has one for other labels (%s, not %s)",
+            type(self).__name__,
+            source,
+            ", ".join(labels[:_SHOWN_LABELS]),
+            ", ".join(self.labels[:_SHOWN_LABELS]),
+        )
 
     @classmethod
     def _settings_of(cls, checkpoint) -> dict:

@@ -12,7 +12,8 @@ from collections import namedtuple
 import pytest
 
 from keras_bert_impl import jobs
-from keras_bert_impl.jobs.preparation import read_files
+from keras_bert_impl.data.encoding import encode_texts
+from keras_bert_impl.jobs.preparation import make_tokenizer, read_files, warn_of_unknown
 from keras_bert_impl.jobs.progress import EpochDone, Stage, StepDone, TrainingSummary
 from tests.jobs.toy import CONFIG, VOCAB, rows, settings, write_tsv, write_weights
 from tests.sources.conftest import entries
@@ -30,8 +31,8 @@ def test_the_toy_task_is_learned(trained):
 
 def test_the_run_holds_all_files(trained, toy):
     assert entries(trained.folder) == [
-        *("dev_predictions.jsonl", "errors.tsv", "history.json", "keras_bert.json", "labels.txt"),
-        *("metrics.json", "model.weights.h5"),
+        *("curves.png", "dev_predictions.jsonl", "errors.tsv", "history.json", "keras_bert.json"),
+        *("labels.txt", "logs", "metrics.json", "model.weights.h5", "report.html"),
         *("tokenizer_config.json", "training.json", "vocab.txt"),
     ]
     assert (trained.folder / "labels.txt").read_text() == "bad\ngood\n"
@@ -181,3 +182,12 @@ def test_a_shorter_vocabulary_than_the_config(toy, tmp_path):
     weights = write_weights(tmp_path / "weights", vocab_size=len(VOCAB) + 8)
     with pytest.raises(ValueError, match=f"has {len(VOCAB)} tokens .* add 8 filler lines"):
         jobs.finetune(settings(toy, tmp_path / "run", weights=weights))
+
+
+@pytest.mark.parametrize(("text", "warned"), [("fine 北 京 film", True), ("fine film", False)])
+def test_a_vocabulary_for_another_language_is_named(toy, tmp_path, caplog, text, warned):
+    options = settings(toy, tmp_path / "run")
+    tokenizer = make_tokenizer(options)
+    warn_of_unknown(options, encode_texts(tokenizer, [text], None), tokenizer.vocab)
+    message = f"50 % of the tokens are [UNK] with the vocabulary of {toy.weights}"
+    assert (message in caplog.text) == warned

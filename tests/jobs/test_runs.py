@@ -176,3 +176,11 @@ def test_another_output_format_is_refused(run, toy):
 def test_the_toy_vocabulary_covers_the_toy_texts(run):
     assert run.tokenizer.vocab.tokens == tuple(VOCAB)
     assert run.tokenizer.vocab.unk_id not in run.tokenizer(TEXTS)["token_ids"].numpy()
+
+
+def test_a_run_that_lost_its_labels_is_refused(trained, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(trained.folder, folder)
+    (folder / "labels.txt").unlink()
+    with pytest.raises(FileNotFoundError, match=r"run/labels.txt: no such file: .* the 2 outputs"):
+        jobs.load(folder)

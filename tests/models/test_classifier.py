@@ -213,3 +213,18 @@ def test_training_goes_on_from_a_keras_file(tmp_path):
         one.fit(BATCH, LABELS, epochs=2, verbose=0)
     for a, b in zip(model.get_weights(), loaded.get_weights(), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-6)
+
+
+def test_a_head_for_the_same_labels_is_kept_and_for_others_new(tmp_path, caplog):
+    saved = BertClassifier(CONFIG, 3, labels=["a", "b", "c"])
+    saved.save_pretrained(tmp_path / "run")
+    logits = ops.convert_to_numpy(saved(BATCH))
+    sorted_otherwise = BertClassifier.from_pretrained(tmp_path / "run", 3, labels=["c", "a", "b"])
+    found = ops.convert_to_numpy(sorted_otherwise(BATCH))
+    np.testing.assert_allclose(found, logits[:, [2, 0, 1]], atol=1e-6)
+    assert caplog.text == ""
+    other = BertClassifier.from_pretrained(tmp_path / "run", 3, labels=["a", "b", "d"])
+    assert "newly initialised: the head of BertClassifier" in caplog.text
+    assert "has one for other labels (a, b, c, not a, b, d)" in caplog.text
+    assert np.abs(other.head.get_weights()[0] - saved.head.get_weights()[0]).max() > 1e-3
+    assert np.abs(found - ops.convert_to_numpy(other(BATCH))).max() > 1e-4
