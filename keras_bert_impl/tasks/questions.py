@@ -117,9 +117,10 @@ class QuestionAnswering(Task):
         return {answer.id: answer.text for answer in predictions}
 
     def errors(self, examples, predictions):
-        wrong = [("id", "answers", "prediction", "question")]
+        wrong = [("id", "answers", "prediction", "probability", "question")]
         for question, found in zip(examples.questions, predictions, strict=True):
             golds = [answer.text for answer in question.answers]
             if found.text not in (golds or [""]):
-                wrong.append((question.id, " | ".join(golds), found.text, question.text))
+                shown = (" | ".join(golds), found.text, f"{found.probability:.6f}")
+                wrong.append((question.id, *shown, question.text))
         return wrong

@@ -183,15 +183,16 @@ class TokenClassification(Task):
         return list(self.json_lines(examples, predictions))
 
     def errors(self, examples, predictions):
-        wrong = [("line", "word", "tag", "prediction")]
+        wrong = [("line", "word", "tag", "prediction", "probability")]
         rows = zip(_lines(examples), examples.words, examples.tags, predictions, strict=True)
         scheme = scheme_of_labels(sorted({tag for tags, _ in predictions for tag in tags}))
-        for numbers, words, tags, (found, _) in rows:
+        for numbers, words, tags, (found, probabilities) in rows:
             if scheme != "plain":
                 tags = tags_of_spans(find_spans(tags), len(tags), scheme)
-            for number, word, tag, other in zip(numbers, words, tags, found, strict=True):
+            columns = (numbers, words, tags, found, probabilities)
+            for number, word, tag, other, probability in zip(*columns, strict=True):
                 if tag != other:
-                    wrong.append((str(number), word, tag, other))
+                    wrong.append((str(number), word, tag, other, f"{probability:.6f}"))
         return wrong
 
     def tagged_texts(
