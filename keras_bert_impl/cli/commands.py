@@ -18,14 +18,17 @@ import typer
 
 import keras_bert_impl
 from keras_bert_impl.cli.options import (
+    Adversarial,
     Dtype,
     Format,
     Header,
     Json,
     LabelColumn,
+    MicroBatches,
     Model,
     OutputFormat,
     PairColumn,
+    RDrop,
     Seed,
     TextColumn,
     Verbose,
@@ -162,6 +165,9 @@ def finetune(
     lora_rank: Annotated[
         int | None, typer.Option(min=1, help="Train low-rank changes of the encoder only.")
     ] = None,
+    micro_batches: MicroBatches = 1,
+    r_drop: RDrop = 0.0,
+    adversarial: Adversarial = 0.0,
     dtype: Annotated[Dtype, typer.Option(help="Precision of training.")] = Dtype.FLOAT32,
     text_column: TextColumn = None,
     pair_column: PairColumn = None,

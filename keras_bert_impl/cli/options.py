@@ -10,15 +10,18 @@ import typer
 from keras_bert_impl.cli.process import be_verbose
 
 __all__ = [
+    "Adversarial",
     "Dtype",
     "Format",
     "Header",
     "InputFormat",
     "Json",
     "LabelColumn",
+    "MicroBatches",
     "Model",
     "OutputFormat",
     "PairColumn",
+    "RDrop",
     "Seed",
     "TextColumn",
     "Verbose",
@@ -70,6 +73,15 @@ Format = Annotated[
 Header = Annotated[
     bool | None,
     typer.Option("--header/--no-header", help="Whether line 1 is a header; default: found out."),
+]
+MicroBatches = Annotated[
+    int, typer.Option(min=1, help="Parts of a batch, one after the other, for one step.")
+]
+RDrop = Annotated[
+    float, typer.Option(min=0, help="R-Drop: weight of how far two passes are apart, e.g. 0.5.")
+]
+Adversarial = Annotated[
+    float, typer.Option(min=0, help="Adversarial training: length of the perturbation, e.g. 1.")
 ]
 Seed = Annotated[int, typer.Option(help="Of new weights, dropout and order.")]
 Verbose = Annotated[

@@ -23,6 +23,7 @@ from keras_bert_impl.jobs.preparation import (
     make_model,
     make_tokenizer,
     read_files,
+    warn_of_unknown,
     write_errors,
     write_json,
 )
@@ -34,6 +35,7 @@ from keras_bert_impl.jobs.progress import (
     Stage,
     TrainingSummary,
 )
+from keras_bert_impl.jobs.report import write_pages
 from keras_bert_impl.jobs.runs import FORMAT_VERSION, RUN_FILE
 from keras_bert_impl.jobs.settings import FinetuneSettings
 from keras_bert_impl.sources import atomic_folder
@@ -114,6 +116,7 @@ def finetune(settings: FinetuneSettings, on_event: OnEvent = _nothing) -> Finetu
         check_space(folder, model.count_params())
         on_event(Stage("tokenizing"))
         train = task.encode(tokenizer, files.train.examples, files.labels, options, training=True)
+        warn_of_unknown(settings, train.rows, tokenizer.vocab)
         train = _weighted(train, files)
         rows = task.encode(tokenizer, files.dev.examples, files.labels, options)
         dev = DevSet(task, files.dev.examples, rows, files.labels, options)
@@ -153,6 +156,7 @@ def finetune(settings: FinetuneSettings, on_event: OnEvent = _nothing) -> Finetu
         )
         _write_records(folder, settings, files, result, options)
         _write_dev(folder, dev, model, settings.batch_size)
+        write_pages(folder)
     return result
 
 
@@ -209,7 +213,13 @@ def _compile(model: keras.Model, settings: FinetuneSettings, steps: int) -> None
     else:
         optimizer = AdamW(schedule, **options)
     # Every batch has a length of its own, for each of which XLA would compile anew.
-    model.compile(optimizer, jit_compile=False)
+    model.compile(
+        optimizer,
+        jit_compile=False,
+        micro_batches=settings.micro_batches,
+        r_drop=settings.r_drop,
+        adversarial=settings.adversarial,
+    )
     # A step that finds no variable to create is traced once and not twice.
     model.optimizer.build(model.trainable_variables)
 
@@ -263,6 +273,7 @@ def _write_records(
         "pairs": files.pairs,
         "columns": getattr(files.train.examples, "columns", Columns())._asdict(),
         "labels": files.train.counts,
+        "dev_labels": files.dev.counts,
         "best_epoch": result.best_epoch,
         "metric": result.metric,
         "score": result.score,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from keras_bert_impl.data.glue import TEXT_SETS, find_files
 from keras_bert_impl.tasks import InputOptions, Task, TaskOptions, find_task
+from keras_bert_impl.trainer.recipes import check_recipe
 
 __all__ = ["DTYPES", "FinetuneSettings"]
 
@@ -48,6 +49,9 @@ class FinetuneSettings:
         freeze_layers: so many layers, and the embeddings, are not trained; -1: the whole encoder.
         ema: momentum of the moving average of the weights that is scored and kept; None: none.
         lora_rank: train low-rank changes of the projections and the head only; None: all weights.
+        micro_batches: parts a batch is cut into, one after the other, for one step.
+        r_drop: alpha of R-Drop, of tasks with classes; 0: none. The paper: 0.1 to 1.
+        adversarial: epsilon of adversarial training; 0: none. See `Trainer.compile` for the three.
         dtype: one of `DTYPES`.
         seed: of the new weights, dropout and order.
 
@@ -83,6 +87,9 @@ class FinetuneSettings:
     freeze_layers: int = 0
     ema: float | None = None
     lora_rank: int | None = None
+    micro_batches: int = 1
+    r_drop: float = 0.0
+    adversarial: float = 0.0
 
     def __post_init__(self) -> None:
         task, layout = find_task(self.task)
@@ -113,6 +120,16 @@ class FinetuneSettings:
                 raise ValueError(f"{name} must be more than 0 and at most 1, got {value}")
         if self.freeze_layers < -1:
             raise ValueError(f"freeze_layers must be at least -1, got {self.freeze_layers}")
+        check_recipe(self.micro_batches, self.r_drop, self.adversarial)
+        if self.batch_size % self.micro_batches:
+            raise ValueError(
+                f"batch_size {self.batch_size} (--batch-size) cannot be cut into "
+                f"{self.micro_batches} equal parts (--micro-batches)"
+            )
+        if self.r_drop and not task.has_distribution:
+            raise ValueError(
+                f"r_drop (--r-drop) compares distributions over classes: not for {task.name}"
+            )
         if self.class_weights is not None and not task.takes_class_weights:
             raise ValueError(f"class_weights (--class-weights) are not for {task.name}")
         if self.from_scratch and (self.size is None or self.vocab is None):

@@ -198,6 +198,8 @@ class BertEmbeddings(keras.layers.Layer):
         )
         self.norm = LayerNorm(epsilon, dtype=policy, name="norm")
         self.dropout = Dropout(dropout, dtype=policy, name="dropout")
+        # A function of the embeddings of tokens [B, S, H] that adversarial training sets.
+        self.change_tokens = None
 
     def build(self, input_shape=None):
         self.token.build((None, None))
@@ -209,7 +211,10 @@ class BertEmbeddings(keras.layers.Layer):
         token_ids = backend.check_below(token_ids, self.vocab_size, "token_ids (see vocab_size)")
         if segment_ids is None:
             segment_ids = ops.zeros_like(token_ids)
-        x = self.token(token_ids) + self.segment(segment_ids)  # [B, S, H]
+        x = self.token(token_ids)  # [B, S, H]
+        if self.change_tokens is not None:
+            x = self.change_tokens(x)
+        x = x + self.segment(segment_ids)
         x = x + self.position(token_ids)
         return self.dropout(self.norm(x, training=training), training=training)
 

@@ -90,6 +90,8 @@ class Task(ABC):
     shown: ClassVar[Mapping[str, str]]
     defaults: ClassVar[Mapping[str, Any]] = {}
     takes_class_weights: ClassVar[bool] = False
+    # Whether the outputs are logits of one distribution.
+    has_distribution: ClassVar[bool] = True
 
     @abstractmethod
     def read(

@@ -169,6 +169,7 @@ class Regression(_TextTask):
     """A number for each text or pair of texts; the labels are numbers."""
 
     name = "regression"
+    has_distribution = False
     metrics: ClassVar = {"pearson": "pearson", "spearman": "spearman", "mse": "negative_mse"}
     shown: ClassVar = {"pearson": "Pearson", "spearman": "Spearman", "mse": "mean squared error"}
 
@@ -216,6 +217,7 @@ class MultiLabel(_TextTask):
     """Any number of labels for each text."""
 
     name = "multi-label"
+    has_distribution = False
     metrics: ClassVar = {
         "micro-f1": "micro_f1",
         "f1": "macro_f1",

@@ -21,12 +21,25 @@ class Trainer(OutputLosses, keras.Model):
     whole gradient, and sums run over the global batch.
     """
 
-    def compile(self, optimizer="rmsprop", loss=None, *, micro_batches: int = 1, **kwargs):
+    def compile(
+        self,
+        optimizer="rmsprop",
+        loss=None,
+        *,
+        micro_batches: int = 1,
+        r_drop: float = 0.0,
+        adversarial: float = 0.0,
+        **kwargs,
+    ):
         """As `keras.Model.compile`.
 
         Raises:
-            ValueError: `micro_batches` is not 1, which is for the TensorFlow backend.
+            ValueError: `micro_batches` is not 1, or `r_drop` or `adversarial` is not 0: they are
+                for the TensorFlow backend.
         """
+        for name, value in (("r_drop", r_drop), ("adversarial", adversarial)):
+            if value:
+                raise ValueError(f"{name}={value} is for the TensorFlow backend, not for JAX")
         if micro_batches != 1:
             raise ValueError(
                 f"micro_batches={micro_batches} is for the TensorFlow backend: on JAX give the "

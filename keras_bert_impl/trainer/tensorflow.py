@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 
 import keras
 import tensorflow as tf
 
-from keras_bert_impl.losses import WeightedMean, as_weighted_mean
+from keras_bert_impl.losses import as_weighted_mean
+from keras_bert_impl.trainer import tensorflow_recipes as recipes
 from keras_bert_impl.trainer.outputs import OutputLosses
+from keras_bert_impl.trainer.recipes import check_recipe
+from keras_bert_impl.trainer.tensorflow_errors import plain_errors
 from keras_bert_impl.trainer.tensorflow_optimizer import dense, optimizer_gaps
+from keras_bert_impl.trainer.tensorflow_parts import add, part_of, shares_of, sum_over_replicas
 
 __all__ = ["PRIVATE_KERAS_NAMES", "Trainer", "sum_over_replicas"]
 
@@ -27,6 +30,7 @@ PRIVATE_KERAS_NAMES = {
         "_compile_metrics",
         "_compute_loss",
         "_distribute_strategy",
+        "_flatten_layers",
         "_loss_tracker",
         "_maybe_symbolic_build",
         "_symbolic_build",
@@ -39,48 +43,7 @@ PRIVATE_KERAS_NAMES = {
     ),
 }
 
-# How Keras marks the message of a layer within its account of the call.
-_MESSAGE_IN_KERAS = re.compile(r"\x1b\[1m(.*?)\x1b\[0m", re.DOTALL)
-
 _logger = logging.getLogger(__name__)
-
-
-def sum_over_replicas(value):
-    """The sum of a tensor over all replicas; the tensor itself on one device."""
-    context = tf.distribute.get_replica_context()
-    if context is None or context.num_replicas_in_sync == 1:
-        return value
-    return context.all_reduce(tf.distribute.ReduceOp.SUM, value)
-
-
-def _add(one, other):
-    return other if one is None else one if other is None else one + other
-
-
-def _part(value, part: int, parts: int):
-    """Rows of one of the parts of a batch; of equal size where the batch size is static."""
-    if value is None:
-        return None
-    rows = value.shape[0]
-    if rows is not None and rows % parts:
-        raise ValueError(f"{rows} rows a replica cannot be cut into micro_batches={parts}")
-    rows = tf.shape(value)[0] if rows is None else rows
-    return tf.identity(value[rows * part // parts : rows * (part + 1) // parts])
-
-
-def _shares(losses, sample_weight, rows, parts: int) -> list[tuple]:
-    """For each loss the share, float32 [parts], of the global weight that each part has here."""
-    shares = []
-    for path, loss in keras.tree.flatten_with_path(losses):
-        if not isinstance(loss, WeightedMean):
-            continue
-        weight = sample_weight
-        for key in path if keras.tree.is_nested(sample_weight) else ():
-            weight = weight[key]
-        weight = tf.ones(rows) if weight is None else tf.cast(weight, "float32")
-        here = tf.stack([tf.reduce_sum(_part(weight, part, parts)) for part in range(parts)])
-        shares.append((loss, tf.math.divide_no_nan(here, sum_over_replicas(tf.reduce_sum(here)))))
-    return shares
 
 
 class Trainer(OutputLosses, keras.Model):
@@ -90,13 +53,23 @@ class Trainer(OutputLosses, keras.Model):
     * with a dict of losses, the log holds each as `{name}_loss`, exact over the epoch;
     * gradients of embeddings are summed per token before the optimizer sees them;
     * `micro_batches` accumulates the gradient of a batch that does not fit into memory;
+    * `r_drop` and `adversarial` regularise (see `tensorflow_recipes`);
     * `steps_per_execution` and several machines work.
 
     With `keras_bert_impl.AdamW`, clipping acts on the gradient of the global batch. A stock
     Keras optimizer works too; what it lacks is logged by `compile`.
     """
 
-    def compile(self, optimizer="rmsprop", loss=None, *, micro_batches: int = 1, **kwargs):
+    def compile(
+        self,
+        optimizer="rmsprop",
+        loss=None,
+        *,
+        micro_batches: int = 1,
+        r_drop: float = 0.0,
+        adversarial: float = 0.0,
+        **kwargs,
+    ):
         """As `keras.Model.compile`.
 
         Args:
@@ -104,14 +77,18 @@ class Trainer(OutputLosses, keras.Model):
             micro_batches: parts that each replica cuts its share of a batch into, one after the
                 other, for one step of the optimizer. The step is that of the whole batch, with
                 the activations of one part in memory.
+            r_drop: alpha of R-Drop: the loss is the mean of those of two passes with dropout,
+                plus alpha (KL(p || q) + KL(q || p)) / 2 of their distributions; 0: one pass.
+            adversarial: epsilon of adversarial training: the loss is the mean of that of the batch
+                and that with the token embeddings of each row moved by epsilon along their
+                gradient; 0: none.
             **kwargs: as in Keras.
 
         Raises:
-            ValueError: `jit_compile=True` under a strategy with several replicas, or
-                `micro_batches` less than 1.
+            ValueError: `jit_compile=True` under a strategy with several replicas, or as
+                `check_recipe`.
         """
-        if micro_batches < 1:
-            raise ValueError(f"micro_batches must be at least 1, got {micro_batches}")
+        check_recipe(micro_batches, r_drop, adversarial)
         if kwargs.get("jit_compile") is True and self.distribute_strategy.num_replicas_in_sync > 1:
             raise ValueError(
                 "jit_compile=True does not work under a strategy with several replicas (XLA "
@@ -121,13 +98,15 @@ class Trainer(OutputLosses, keras.Model):
         super().compile(optimizer=optimizer, loss=loss, **kwargs)
         with self.distribute_strategy.scope():
             self._track_outputs(kwargs.get("loss_weights"))
-        self.micro_batches = micro_batches
+        self.micro_batches, self.r_drop, self.adversarial = micro_batches, r_drop, adversarial
+        self._divergences = recipes.divergences(loss, sum_over_replicas) if r_drop else None
         for gap in optimizer_gaps(self.optimizer, self.distribute_strategy):
             _logger.warning("%s: %s", type(self.optimizer).__name__, gap)
 
     def get_compile_config(self):
         config = super().get_compile_config()
-        return config and {**config, "micro_batches": self.micro_batches}
+        names = ("micro_batches", "r_drop", "adversarial")
+        return config and {**config, **{name: getattr(self, name) for name in names}}
 
     def compile_from_config(self, config):
         """Compiles as the model in the file was, with an optimizer ready for its state."""
@@ -145,26 +124,59 @@ class Trainer(OutputLosses, keras.Model):
 
     def _differentiate(self, x, y, sample_weight, parts=1):
         """Loss (what of it no output tracks), predictions of a batch, and dense gradients."""
+        data = (x, y, sample_weight, parts)
+        if not self.adversarial:
+            return self._pass(*data)[:3]
+        loss, y_pred, gradients, moved = self._pass(*data, watch=True)
+        move = recipes.perturbation(moved, self.adversarial)
+        with recipes.changed_embeddings(self, lambda tokens: tokens + move):
+            other, _, others, _ = self._pass(*data)
+        pairs = zip(gradients, others, strict=True)
+        halves = [None if one is None else (one + two) / 2 for one, two in pairs]
+        return (loss + other) / 2, y_pred, halves
+
+    def _pass(self, x, y, sample_weight, parts, watch=False):
+        """As `_differentiate`, of one pass; `watch` adds the gradient of the token embeddings."""
+        seen = []
         with tf.GradientTape() as tape:
-            y_pred = self(x, training=True)
+
+            def keep(tokens):
+                tape.watch(tokens)
+                seen.append(tokens)
+                return tokens
+
+            with recipes.changed_embeddings(self, keep) if watch else contextlib.nullcontext():
+                y_pred = self(x, training=True)
             loss = self._compute_loss(x, y, y_pred, sample_weight, training=True)
+            extra = tf.zeros(())
+            if self.r_drop:
+                other = self(x, training=True)
+                loss = (loss + self._compute_loss(x, y, other, sample_weight, training=True)) / 2
+                weights = dict(self._output_weights)
+                extra = recipes.divergence_of(
+                    self._divergences, y_pred, other, sample_weight, weights
+                )
+                loss += self.r_drop * extra
             if parts > 1 and self.losses:
                 loss -= (1 - 1 / parts) * self._aggregate_additional_loss(tf.add_n(self.losses))
             scaled_loss = self.optimizer.scale_loss(loss)
-        gradients = tape.gradient(scaled_loss, self.trainable_weights)
-        return self._untracked(loss, parts), y_pred, [dense(gradient) for gradient in gradients]
+        gradients = tape.gradient(scaled_loss, [*self.trainable_weights, *seen])
+        loss = self._untracked(loss, parts, self.r_drop * extra)
+        count = len(self.trainable_weights)
+        moved = tf.convert_to_tensor(gradients[-1]) if watch else None
+        return loss, y_pred, [dense(gradient) for gradient in gradients[:count]], moved
 
     def _accumulating_step(self, x, y, sample_weight):
         """As `train_step`, of the parts of the batch one after the other."""
         parts = self.micro_batches
         rows = tf.shape(keras.tree.flatten(x)[0])[0]
-        shares = _shares(self.loss, sample_weight, rows, parts)
+        shares = shares_of([self.loss, self._divergences], [sample_weight] * 2, rows, parts)
         total, sums = 0.0, []
         for part in range(parts):
             # Without the dependency all parts may be in memory at once.
             with tf.control_dependencies([g for g in sums if g is not None]):
                 data = keras.tree.map_structure(
-                    lambda value, part=part: _part(value, part, parts), (x, y, sample_weight)
+                    lambda value, part=part: part_of(value, part, parts), (x, y, sample_weight)
                 )
             with contextlib.ExitStack() as stack:
                 for loss, share in shares:
@@ -172,9 +184,7 @@ class Trainer(OutputLosses, keras.Model):
                 loss, y_pred, gradients = self._differentiate(*data, parts=parts)
             self.compute_metrics(data[0], data[1], y_pred, sample_weight=data[2])
             total += loss
-            sums = (
-                [_add(*pair) for pair in zip(sums, gradients, strict=True)] if part else gradients
-            )
+            sums = [add(*pair) for pair in zip(sums, gradients, strict=True)] if part else gradients
         self.optimizer.apply(sums, self.trainable_weights)
         self._track_loss(x, total, sample_weight)
         return self.get_metrics_result()
@@ -186,13 +196,13 @@ class Trainer(OutputLosses, keras.Model):
         self._track_loss(x, self._untracked(loss), sample_weight)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
-    def _untracked(self, loss, parts=1):
+    def _untracked(self, loss, parts=1, extra=0.0):
         """The part of a loss that the metrics of the outputs do not hold: regularisation."""
         if not self._output_weights:
             return loss
         if not self.losses:
-            return tf.zeros(())
-        return self._aggregate_additional_loss(tf.add_n(self.losses)) / parts
+            return tf.zeros(()) + extra
+        return self._aggregate_additional_loss(tf.add_n(self.losses)) / parts + extra
 
     def get_metrics_result(self):
         results = super().get_metrics_result()
@@ -292,35 +302,15 @@ class Trainer(OutputLosses, keras.Model):
         if isinstance(data, tf.data.Dataset):
             # Keras shuffles arrays only, and warns where it is left to its default.
             kwargs.setdefault("shuffle", False)
-        with _plain_errors():
+        with plain_errors():
             return super().fit(*args, **kwargs)
 
     def evaluate(self, *args, **kwargs):
         """As `keras.Model.evaluate`; bad token ids and lengths end in a ValueError."""
-        with _plain_errors():
+        with plain_errors():
             return super().evaluate(*args, **kwargs)
 
     def predict(self, *args, **kwargs):
         """As `keras.Model.predict`; bad token ids and lengths end in a ValueError."""
-        with _plain_errors():
+        with plain_errors():
             return super().predict(*args, **kwargs)
-
-
-@contextlib.contextmanager
-def _plain_errors():
-    """Makes a ValueError of a failed run-time check, and cuts a layer's error to its message."""
-    try:
-        yield
-    except tf.errors.InvalidArgumentError as error:
-        found = re.search(r"keras_bert_impl: (.*?)\] \[(-?\d+)\] \[(-?\d+)\]", error.message)
-        if found is None:
-            raise
-        message = "{}, got values from {} to {}".format(*found.groups())
-    except ValueError as error:
-        found = _MESSAGE_IN_KERAS.search(str(error))
-        if found is None:
-            raise
-        raise ValueError(found[1]) from error
-    else:
-        return
-    raise ValueError(message)

@@ -37,6 +37,7 @@ class Case:
     micro_batches: int = 1
     steps_per_execution: int = 1
     dtype: str = "float32"
+    adversarial: float = 0.0
 
 
 EVERYTHING = {"global_clipnorm": 0.1, "ema": True, "micro_batches": 4, "steps_per_execution": 4}
@@ -92,6 +93,7 @@ def make_model(case: Case) -> keras.Model:
     options = {"steps_per_execution": case.steps_per_execution}
     if keras.backend.backend() == "tensorflow":
         options |= {"micro_batches": case.micro_batches, "jit_compile": False}
+        options["adversarial"] = case.adversarial
     if case.kind == "classifier":
         options["loss"] = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer, **options)

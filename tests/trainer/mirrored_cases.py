@@ -17,8 +17,8 @@ CASES = {
     "pretrainer: bfloat16": Case(dtype="mixed_bfloat16"),
     "pretrainer: clip, ema": Case(global_clipnorm=0.1, ema=True),
     "pretrainer: everything": Case(**EVERYTHING),
-    "classifier: clip, ema": Case("classifier", global_clipnorm=0.1, ema=True),
-    "classifier: everything": Case("classifier", **EVERYTHING),
+    "classifier: clip, ema": Case("classifier", global_clipnorm=0.1, ema=True, adversarial=0.3),
+    "classifier: everything": Case("classifier", **EVERYTHING, adversarial=0.3),
 }
 # What must give the same as another case on one device: whole batches, one step at a time.
 ALIKE = {name: name.replace("everything", "clip, ema") for name in CASES if "everything" in name}
