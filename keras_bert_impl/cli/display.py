@@ -99,6 +99,7 @@ class Display:
         """Prints where a SavedModel is and what its check found."""
         self.output.print(f"version {result.version} of {result.model_name}: {result.path}")
         self.verification(result.report)
+        self.output.print(f"\nServe it:\n  {result.docker}\nAsk it:\n  {result.curl}")
 
     def verification(self, report: VerifyReport) -> None:
         """Prints what the check of a SavedModel found."""

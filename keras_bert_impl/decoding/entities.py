@@ -98,7 +98,8 @@ def decode_tags(
     lengths = np.asarray(lengths, np.int64)
     rules = transitions(labels)
     if constrained and not all(part.all() for part in rules):
-        best = _viterbi(log_probabilities, lengths, rules)
+        # A path's sum of logits orders paths as its probability does, and equal paths stay equal.
+        best = _viterbi(logits, lengths, rules)
     else:
         best = log_probabilities.argmax(axis=-1)
     chosen = np.exp(log_probabilities[np.arange(len(best)), best])

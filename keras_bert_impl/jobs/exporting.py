@@ -6,7 +6,8 @@ import os
 from pathlib import Path
 
 from keras_bert_impl.jobs.runs import Run, load
-from keras_bert_impl.serving.export import ExportResult, export_classifier
+from keras_bert_impl.serving.export import ExportResult, export_signatures
+from keras_bert_impl.serving.kinds import signatures_of
 from keras_bert_impl.serving.model_folder import versions
 from keras_bert_impl.serving.verify import VerifyReport, verify
 
@@ -28,26 +29,21 @@ def export_run(
 
     Raises:
         FileExistsError: the version is there already.
-        FileNotFoundError, ValueError: as `load`; the run is none of classification; or the
-            SavedModel does not give the answers of the model, and nothing is written.
+        FileNotFoundError, ValueError: as `load`; or the SavedModel does not give the answers of the
+            model, and nothing is written.
         OSError: the folder cannot be written.
     """
     run = model if isinstance(model, Run) else load(model)
-    if run.task.name != "classification":
-        raise ValueError(
-            f"{run.folder} is a run of {run.task.name}: a SavedModel that takes text is made of "
-            "runs of classification only (model.export of its Keras model takes token ids)"
-        )
     output = Path("saved_models", run.folder.resolve().name) if output is None else output
-    return export_classifier(
+    signatures = signatures_of(
+        run.task.name,
         run.model,
         run.tokenizer,
-        run.labels,
-        output,
-        max_length=run.max_length,
+        labels=run.labels,
+        options=run.options,
         pairs=bool(run.pairs),
-        version=version,
     )
+    return export_signatures(signatures, output, version=version)
 
 
 def verify_export(folder: str | os.PathLike) -> VerifyReport:

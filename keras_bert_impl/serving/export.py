@@ -1,4 +1,4 @@
-"""A classifier as a SavedModel that TensorFlow Serving takes: text in, labels and scores out."""
+"""A model as a SavedModel that TensorFlow Serving takes: text in, answers out."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from keras_bert_impl.decoding.classification import decode_classes
+from keras_bert_impl.serving.kinds import signatures_of
 from keras_bert_impl.serving.model_folder import (
     curl_line,
     docker_line,
@@ -24,31 +25,21 @@ from keras_bert_impl.serving.model_folder import (
     versions,
     write_model_folder,
 )
-from keras_bert_impl.serving.signatures import IDS, SERVING_DEFAULT, ClassifierSignatures
-from keras_bert_impl.serving.verify import EXPECTED_FILE, VerifyReport
+from keras_bert_impl.serving.signatures import Samples, Signatures
+from keras_bert_impl.serving.verify import EXPECTED_FILE, FORMAT_VERSION, VerifyReport
 from keras_bert_impl.serving.warmup import WARMUP_FILE, Request, write_requests
 from keras_bert_impl.sources import atomic_folder
+from keras_bert_impl.tasks import TaskOptions
 
 if TYPE_CHECKING:
     from keras_bert_impl.models import BertClassifier
     from keras_bert_impl.text.tokenizer import BertTokenizer
 
-__all__ = ["ExportResult", "curl_line", "docker_line", "export_classifier"]
+__all__ = ["ExportResult", "curl_line", "docker_line", "export_classifier", "export_signatures"]
 
-FORMAT_VERSION = 1
-# What two correct ways to compute a probability may differ by.
+# What two correct ways to compute a number may differ by.
 TOLERANCE = 1e-5
 HALF_TOLERANCES = {"float16": 5e-3, "bfloat16": 3e-2}
-
-_SENTENCES = (
-    "A fine film, funny and sad.",
-    "",
-    "Ça coûte 1 000 €, n'est-ce pas?",
-    "这部电影很好看。",
-    "Great 👍🏽 :-)",
-    "[SEP] is ordinary text",
-)
-_WORDS = "The plot is thin, but the actors make up for it. "
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,12 +51,15 @@ class ExportResult:
         version: its number.
         model_name: the name of the folder above, by which the server knows the model.
         report: what the check in a fresh process found; None where it was not asked for.
+        docker, curl: commands that serve the model and ask it.
     """
 
     path: Path
     version: int
     model_name: str
     report: VerifyReport | None
+    docker: str
+    curl: str
 
 
 def export_classifier(
@@ -79,17 +73,43 @@ def export_classifier(
     version: int | None = None,
     verify: bool = True,
 ) -> ExportResult:
-    """Write `output/VERSION`, and beside it how to serve it.
-
-    The version appears complete or not at all, after the check in a fresh process.
+    """Write a text classifier as `output/VERSION`: see `export_signatures`.
 
     Args:
         model: the classifier.
         tokenizer: the tokenizer of its vocabulary.
         labels: the names of the classes in the order of the logits.
-        output: the folder of the model; its name is the model's name on the server.
+        output: the folder of the model.
         max_length: longer texts are cut.
         pairs: the signatures take pairs of texts.
+        version: number of the version; default: one more than the highest.
+        verify: load the export in a fresh process and compare it with the model.
+    """
+    signatures = signatures_of(
+        "classification",
+        model,
+        tokenizer,
+        labels=labels,
+        options=TaskOptions(max_length=max_length),
+        pairs=pairs,
+    )
+    return export_signatures(signatures, output, version=version, verify=verify)
+
+
+def export_signatures(
+    signatures: Signatures,
+    output: str | os.PathLike[str],
+    *,
+    version: int | None = None,
+    verify: bool = True,
+) -> ExportResult:
+    """Write `output/VERSION`, and beside it how to serve it.
+
+    The version appears complete or not at all, after the check in a fresh process.
+
+    Args:
+        signatures: the model and what it is asked: see `signatures_of`.
+        output: the folder of the model; its name is the model's name on the server.
         version: number of the version; default: one more than the highest.
         verify: load the export in a fresh process and compare it with the model.
 
@@ -99,7 +119,12 @@ def export_classifier(
             its check.
         PermissionError, OSError: `output` cannot be written.
     """
-    _check_arguments(model, tokenizer, labels, max_length, pairs)
+    if keras.backend.backend() != "tensorflow":
+        raise ValueError(
+            f"SavedModels are exported on Keras' TensorFlow backend, not on "
+            f"{keras.backend.backend()}: save the model and export it with KERAS_BACKEND=tensorflow"
+        )
+    signatures.check()
     output = _model_folder(output)
     version = next_version(output) if version is None else version
     if version < 1:
@@ -107,14 +132,13 @@ def export_classifier(
     folder = output / str(version)
     if version in versions(output):
         raise FileExistsError(f"version {version} exists and is not overwritten: {folder}")
-    signatures = ClassifierSignatures(model, tokenizer, labels, max_length=max_length, pairs=pairs)
-    samples = _samples(tokenizer, max_length, pairs)
+    samples = signatures.samples()
+    expectation = json.dumps(_expectation(signatures, samples), ensure_ascii=False)
     report = None
     with atomic_folder(folder) as temporary:
         _write_saved_model(signatures, temporary)
         (temporary / EXPECTED_FILE).parent.mkdir()
-        content = json.dumps(_expectation(signatures, samples), ensure_ascii=False)
-        (temporary / EXPECTED_FILE).write_text(content, "utf-8")
+        (temporary / EXPECTED_FILE).write_text(expectation, "utf-8")
         write_requests(
             temporary / WARMUP_FILE, _warmup_requests(signatures, samples), model_name=output.name
         )
@@ -122,40 +146,9 @@ def export_classifier(
             report = dataclasses.replace(_verify_in_fresh_process(temporary), path=folder)
             if not report.ok:
                 raise ValueError(f"the export failed its check, nothing was written:\n{report}")
-        write_model_folder(
-            output,
-            vocab=tokenizer.vocab.to_bytes(),
-            labels=labels,
-            max_length=max_length,
-            pairs=pairs,
-        )
-    return ExportResult(folder, version, output.name, report)
-
-
-def _check_arguments(model, tokenizer, labels, max_length, pairs) -> None:
-    if keras.backend.backend() != "tensorflow":
-        raise ValueError(
-            f"SavedModels are exported on Keras' TensorFlow backend, not on "
-            f"{keras.backend.backend()}: save the model and export it with KERAS_BACKEND=tensorflow"
-        )
-    config = model.config
-    if len(labels) != model.num_classes:
-        raise ValueError(
-            f"expected {model.num_classes} labels, one a class of the model, got {len(labels)}: "
-            f"{', '.join(map(str, labels))}"
-        )
-    least = 3 if pairs else 2
-    if not least <= max_length <= config.max_position_embeddings:
-        raise ValueError(
-            f"max_length must be in [{least}, {config.max_position_embeddings}] (the model's "
-            f"max_position_embeddings), got {max_length}"
-        )
-    if len(tokenizer.vocab) > config.vocab_size:
-        raise ValueError(
-            f"the vocabulary has {len(tokenizer.vocab)} tokens, the model only {config.vocab_size}"
-        )
-    if pairs and config.type_vocab_size < 2:
-        raise ValueError("pairs need a model of two segments, type_vocab_size is 1")
+        write_model_folder(output, signatures)
+    curl = curl_line(output, signatures.instances()[:1])
+    return ExportResult(folder, version, output.name, report, docker_line(output), curl)
 
 
 def _model_folder(output: str | os.PathLike[str]) -> Path:
@@ -168,65 +161,55 @@ def _model_folder(output: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def _write_saved_model(signatures: ClassifierSignatures, folder: Path) -> None:
+def _write_saved_model(signatures: Signatures, folder: Path) -> None:
     archive = keras.export.ExportArchive()
-    for name, (function, specs) in signatures.endpoints().items():
+    for name, endpoint in signatures.endpoints().items():
         # Without track(model), which would write each weight a second time.
-        archive.add_endpoint(name, function, input_signature=specs)
+        archive.add_endpoint(name, endpoint.function, input_signature=endpoint.specs)
     archive.write_out(folder, verbose=False)
 
 
-def _samples(tokenizer: BertTokenizer, max_length: int, pairs: bool) -> dict[str, dict[str, list]]:
-    """Inputs of each signature: short texts of several scripts and one that is cut."""
-    texts = [*_SENTENCES, _WORDS * (1 + max_length // 8)]
-    text_inputs = {"text": texts}
-    if pairs:
-        text_inputs["pair"] = texts[1:] + texts[:1]
-    ids = tokenizer(texts, text_inputs.get("pair"), max_length=max_length, pad_to=max_length)
-    id_inputs = {name: value.numpy().tolist() for name, value in ids.items()}
-    return {SERVING_DEFAULT: text_inputs, IDS: id_inputs}
-
-
-def _expectation(
-    signatures: ClassifierSignatures, samples: dict[str, dict[str, list]]
-) -> dict[str, Any]:
-    """What `verify` compares with: the samples and the probabilities that Python computes."""
+def _expectation(signatures: Signatures, samples: Samples) -> dict[str, Any]:
+    """What `verify` compares with: the samples and the answers that Python computes."""
     model = signatures.model
-    text = samples[SERVING_DEFAULT]
-    # On the CPU, where the check runs: a GPU may multiply in TF32.
-    with tf.device("CPU"):
-        features = signatures.tokenizer(
-            text["text"], text.get("pair"), max_length=signatures.max_length
-        )
-        probabilities = decode_classes(model(features, training=False))["probabilities"]
     weights = model.weights
     sizes = [math.prod(weight.shape) * tf.as_dtype(weight.dtype).size for weight in weights]
+    expected = signatures.expected(samples)
     return {
         "format_version": FORMAT_VERSION,
+        "kind": signatures.title,
         "labels": list(signatures.labels),
-        "max_length": signatures.max_length,
-        "pairs": signatures.pairs,
+        "options": dataclasses.asdict(signatures.options),
         "tokenizer": {k: v for k, v in signatures.tokenizer.get_config().items() if k != "tokens"},
         "tolerance": HALF_TOLERANCES.get(model.compute_dtype, TOLERANCE),
+        "decisions": list(signatures.decisions),
+        "measure": signatures.measure,
         "weights": {"count": len(weights), "bytes": sum(sizes)},
         "versions": {
             name: importlib.metadata.version(name)
             for name in ("tensorflow", "tensorflow-text", "keras")
         },
         "signatures": {
-            name: {"inputs": inputs, "probabilities": probabilities.numpy().tolist()}
+            name: {
+                "inputs": inputs,
+                "outputs": {key: _listed(value) for key, value in expected[name].items()},
+            }
             for name, inputs in samples.items()
         },
     }
 
 
-def _warmup_requests(
-    signatures: ClassifierSignatures, samples: dict[str, dict[str, list]]
-) -> list[Request]:
+def _listed(values: np.ndarray) -> list:
+    if values.dtype == object and isinstance(values.flat[0], bytes):
+        values = np.array([value.decode() for value in values.flat], object).reshape(values.shape)
+    return values.tolist()
+
+
+def _warmup_requests(signatures: Signatures, samples: Samples) -> list[Request]:
     """For each signature a short row, the longest one, and all."""
     requests = []
-    for name, (_, specs) in signatures.endpoints().items():
-        dtypes = {spec.name: spec.dtype.as_numpy_dtype for spec in specs}
+    for name, endpoint in signatures.endpoints().items():
+        dtypes = {spec.name: spec.dtype.as_numpy_dtype for spec in endpoint.specs}
         for rows in (slice(0, 1), slice(-1, None), slice(None)):
             inputs = {k: tf.constant(v[rows], dtypes[k]).numpy() for k, v in samples[name].items()}
             requests.append(Request(name, inputs))

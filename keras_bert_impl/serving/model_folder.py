@@ -12,22 +12,22 @@ import shlex
 import urllib.parse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keras_bert_impl.sources import atomic_write
+
+if TYPE_CHECKING:
+    from keras_bert_impl.serving.signatures import Signatures
 
 __all__ = [
     "curl_line",
     "docker_line",
-    "example_body",
     "next_version",
     "versions",
     "write_model_folder",
 ]
 
 IMAGE = "tensorflow/serving:2.20.0"
-EXAMPLE_TEXTS = ("A fine film, funny and sad.", "What a waste of an evening.")
-EXAMPLE_PAIRS = ("I laughed and cried.", "I would see it again.")
 
 _BATCHING = """\
 max_batch_size { value: 32 }
@@ -63,44 +63,31 @@ def docker_line(output: str | os.PathLike[str]) -> str:
     return _docker(source, folder.name, quote=bool(re.search(r"[^\w./+-]", str(folder))))
 
 
-def curl_line(
-    output: str | os.PathLike[str],
-    texts: Sequence[str] = EXAMPLE_TEXTS[:1],
-    pairs: Sequence[str] | None = None,
-) -> str:
-    """Command that asks the server for the classes of texts, or of pairs where `pairs` is given."""
+def curl_line(output: str | os.PathLike[str], instances: Sequence[Any]) -> str:
+    """Command that asks the server about instances: strings, or dicts of several inputs."""
     name = urllib.parse.quote(Path(os.path.abspath(output)).name)
-    body = json.dumps({"instances": _instances(texts, pairs)}, ensure_ascii=False)
+    body = json.dumps({"instances": list(instances)}, ensure_ascii=False)
     return f"curl -d {shlex.quote(body)} http://localhost:8501/v1/models/{name}:predict"
 
 
-def example_body(*, pairs: bool) -> dict[str, Any]:
-    """Body of a REST request."""
-    return {"instances": _instances(EXAMPLE_TEXTS, EXAMPLE_PAIRS if pairs else None)}
+def write_model_folder(output: Path, signatures: Signatures) -> None:
+    """Write README.md, request.json, batching.txt, models.config, vocab.txt and labels.txt.
 
-
-def write_model_folder(
-    output: Path, *, vocab: bytes, labels: Sequence[str], max_length: int, pairs: bool
-) -> None:
-    """Write README.md, request.json, batching.txt, models.config, vocab.txt and labels.txt."""
+    Without labels there is no labels.txt.
+    """
     name = output.name
-    body = json.dumps(example_body(pairs=pairs), indent=2, ensure_ascii=False)
+    body = json.dumps({"instances": signatures.instances()}, indent=2, ensure_ascii=False)
     files = {
-        "README.md": _readme(name, labels, max_length, pairs),
+        "README.md": _readme(name, signatures),
         "request.json": f"{body}\n",
         "batching.txt": _BATCHING,
         "models.config": _models_config(name),
-        "vocab.txt": vocab,
-        "labels.txt": "".join(f"{label}\n" for label in labels),
+        "vocab.txt": signatures.tokenizer.vocab.to_bytes(),
     }
+    if signatures.labels:
+        files["labels.txt"] = "".join(f"{label}\n" for label in signatures.labels)
     for file, content in files.items():
         atomic_write(output / file, content)
-
-
-def _instances(texts: Sequence[str], pairs: Sequence[str] | None) -> list:
-    if pairs is None:
-        return list(texts)
-    return [{"text": text, "pair": pair} for text, pair in zip(texts, pairs, strict=True)]
 
 
 def _docker(source: str, name: str, *, quote: bool) -> str:
@@ -124,19 +111,20 @@ def _models_config(name: str) -> str:
     )
 
 
-def _readme(name: str, labels: Sequence[str], max_length: int, pairs: bool) -> str:
+def _readme(name: str, signatures: Signatures) -> str:
     url = f"http://localhost:8501/v1/models/{urllib.parse.quote(name)}"
-    inputs = "`text` and `pair`" if pairs else "`text`"
+    labels, endpoints = signatures.labels, signatures.endpoints()
     shown = ", ".join(f"`{label}`" for label in labels[:20])
     rest = "" if len(labels) <= 20 else f" and {len(labels) - 20} more, see labels.txt"
-    cut = f"cut to {max_length} tokens"
-    outputs = (
-        "`label` string [N], `label_id` int32 [N], "
-        f"`probabilities` float32 [N, {len(labels)}], `score` float32 [N]"
+    known = f" Labels: {shown}{rest}." if labels else ""
+    rows = "\n".join(
+        f"| `{name}` | {endpoint.inputs} | {endpoint.outputs} |"
+        for name, endpoint in endpoints.items()
     )
+    notes = "".join(f"\n{note}\n" for note in signatures.notes())
     return f"""# {name}
 
-A BERT text classifier as SavedModels, one numbered folder a version. Labels: {shown}{rest}.
+{signatures.title} as SavedModels, one numbered folder a version.{known}
 
 ## Serve
 
@@ -160,14 +148,10 @@ and leave `pad_variable_length_inputs` unset. For several models start from `mod
 
 | name | inputs | outputs |
 |---|---|---|
-| `serving_default` | {inputs}, string [N], {cut} | {outputs} |
-| `ids` | `token_ids`, `segment_ids`, `padding_mask`, int32 [N, {max_length}] | the same |
-
-`ids` is for clients that tokenize with vocab.txt: fill rows up to {max_length} with the id of
-`[PAD]`; a row whose `padding_mask` is all 0 gets the mask `token_ids != [PAD]`.
-
+{rows}
+{notes}
 ## Check
 
-`python -m keras_bert_impl.serving.verify VERSION_FOLDER` compares a version with the probabilities
+`python -m keras_bert_impl.serving.verify VERSION_FOLDER` compares a version with the answers
 that Python computed when it was exported (`assets.extra/expected.json`).
 """

@@ -22,11 +22,14 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401  registers the tokenizer's operations
 
 from keras_bert_impl.serving import contents
+from keras_bert_impl.serving.comparison import as_array, compare, join_rows
 from keras_bert_impl.serving.warmup import WARMUP_FILE, read_requests
 
-__all__ = ["EXPECTED_FILE", "VerifyReport", "verify"]
+__all__ = ["EXPECTED_FILE", "FORMAT_VERSION", "VerifyReport", "verify"]
 
 EXPECTED_FILE = "assets.extra/expected.json"
+# Of the expected answers. 2: all outputs of every signature.
+FORMAT_VERSION = 2
 
 Outputs = dict[str, np.ndarray]
 Run = Callable[[str, dict[str, np.ndarray]], Outputs]
@@ -42,7 +45,8 @@ class VerifyReport:
         custom_ops: operations that are not TensorFlow's own.
         weights: number of weights in the checkpoint.
         weight_bytes: their size in bytes.
-        max_difference: largest difference of a probability from Python's.
+        max_difference: largest difference of a number from Python's, of those above 1
+            as a part of them.
         warmup_requests: requests of the warm-up file that were replayed.
         problems: what is wrong, one message each; empty where all is well.
     """
@@ -97,7 +101,7 @@ def verify(
 
     Raises:
         FileNotFoundError: the folder or the JSON does not exist.
-        ValueError: the JSON or `saved_model.pb` cannot be read.
+        ValueError: the JSON or `saved_model.pb` cannot be read, or is of another format.
     """
     folder = Path(version_dir)
     model_file = folder / "saved_model.pb"
@@ -177,7 +181,7 @@ class _Runs:
     def _compare(self, loader: str, run: Run) -> None:
         """The samples at once and one by one."""
         for name, case in self.expectation["signatures"].items():
-            inputs = {key: _array(value) for key, value in case["inputs"].items()}
+            inputs = {key: as_array(value) for key, value in case["inputs"].items()}
             rows = len(next(iter(inputs.values())))
             try:
                 batch = run(name, inputs)
@@ -190,39 +194,12 @@ class _Runs:
                     f"{loader}: signature {name} fails: {contents.first_line(error)}"
                 )
                 continue
-            self._check_outputs(f"{loader}: {name}", case["probabilities"], batch)
-            joined = {key: np.concatenate([one[key] for one in singles]) for key in batch}
-            self._check_outputs(f"{loader}: {name}, one by one", case["probabilities"], joined)
-
-    def _check_outputs(self, where: str, expected: list[list[float]], got: Outputs) -> None:
-        missing = {"label", "label_id", "probabilities", "score"} - set(got)
-        if missing:
-            self.problems.append(f"{where}: outputs are missing: {', '.join(sorted(missing))}")
-            return
-        probabilities, wanted = got["probabilities"], np.array(expected, np.float32)
-        if probabilities.shape != wanted.shape or probabilities.dtype != np.float32:
-            self.problems.append(
-                f"{where}: expected probabilities float32 {wanted.shape}, "
-                f"got {probabilities.dtype} {probabilities.shape}"
-            )
-            return
-        difference = float(np.max(np.abs(probabilities - wanted)))
-        self.max_difference = max(self.max_difference, difference)
-        tolerance = self.expectation["tolerance"]
-        if not difference <= tolerance:
-            self.problems.append(
-                f"{where}: probabilities differ from Python's by {difference:.2g}, "
-                f"more than {tolerance:g}"
-            )
-        best = probabilities.argmax(-1)
-        labels = [self.expectation["labels"][index].encode() for index in best]
-        consistent = (
-            np.array_equal(got["label_id"], best)
-            and list(got["label"]) == labels
-            and np.array_equal(got["score"], probabilities.max(-1))
-        )
-        if not consistent:
-            self.problems.append(f"{where}: label, label_id or score contradict the probabilities")
+            expected = {key: as_array(value) for key, value in case["outputs"].items()}
+            answers = {name: batch, f"{name}, one by one": join_rows(singles)}
+            for where, got in answers.items():
+                found = compare(self.expectation, expected, got)
+                self.problems += [f"{loader}: {where}: {problem}" for problem in found.problems]
+                self.max_difference = max(self.max_difference, found.difference)
 
     def _warm_up(self, run: Run) -> None:
         try:
@@ -238,18 +215,18 @@ class _Runs:
             self.problems.append(f"{WARMUP_FILE} has no request for {', '.join(cold)}")
 
 
-def _array(values: list) -> np.ndarray:
-    """Strings as UTF-8, rows of ids as int32."""
-    if isinstance(values[0], str):
-        return np.array([value.encode() for value in values], object)
-    return np.array(values, np.int32)
-
-
 def _read_json(file: Path) -> dict[str, Any]:
     try:
-        return json.loads(file.read_text("utf-8"))
+        content = json.loads(file.read_text("utf-8"))
     except ValueError as error:  # bad JSON or bad UTF-8
         raise ValueError(f"{file}: not JSON: {error}") from error
+    version = content.get("format_version")
+    if version != FORMAT_VERSION:
+        raise ValueError(
+            f"{file}: format_version {version} is not known, expected {FORMAT_VERSION}: check the "
+            "export with the version of this package that wrote it, or export again"
+        )
+    return content
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -80,6 +80,8 @@ def test_from_a_file_to_a_served_model(toy, tmp_path):
 
     done = command("export", "--model", "runs/toy", cwd=tmp_path)
     assert f"version 1 of toy: {tmp_path / 'saved_models' / 'toy' / '1'}" in done.stdout
+    assert "docker run --rm -p 8501:8501 " in done.stdout
+    assert 'curl -d \'{"instances": ["A fine film, ' in done.stdout
     assert (tmp_path / "saved_models" / "toy" / "1" / "saved_model.pb").is_file()
     assert (
         json.loads(command("verify", "saved_models/toy", "--json", cwd=tmp_path).stdout)["problems"]

@@ -7,6 +7,9 @@ import pytest
 from google.protobuf import text_format
 
 from keras_bert_impl.serving import model_folder
+from keras_bert_impl.serving.kinds import signatures_of
+from keras_bert_impl.tasks import TaskOptions
+from tests.serving.tiny import LABELS, MAX_LENGTH, classifier, tokenizer
 
 FILES = {
     "README.md",
@@ -49,40 +52,41 @@ def test_docker_line_of_any_name(tmp_path, name):
     assert words[words.index("-e") + 1] == f"MODEL_NAME={name}"
 
 
-@pytest.mark.parametrize("pairs", [None, ["so?"]])
-def test_curl_line(pairs):
-    words = shlex.split(model_folder.curl_line("models/reviews", ['it\'s "good" 很'], pairs))
+@pytest.mark.parametrize("instance", ['it\'s "good" 很', {"text": "a", "pair": "it's"}])
+def test_curl_line(instance):
+    words = shlex.split(model_folder.curl_line("models/reviews", [instance]))
     assert words[-1] == "http://localhost:8501/v1/models/reviews:predict"
-    (instance,) = json.loads(words[2])["instances"]
-    text = 'it\'s "good" 很'
-    assert instance == (text if pairs is None else {"text": text, "pair": "so?"})
+    assert json.loads(words[2]) == {"instances": [instance]}
+
+
+def signatures(pairs: bool):
+    options = TaskOptions(max_length=MAX_LENGTH)
+    return signatures_of(
+        "classification", classifier(), tokenizer(), labels=LABELS, options=options, pairs=pairs
+    )
 
 
 @pytest.mark.parametrize("pairs", [False, True])
 def test_what_lies_beside_the_versions(tmp_path, pairs):
     folder = tmp_path / "reviews"
     for _ in range(2):  # the next version writes them again
-        model_folder.write_model_folder(
-            folder, vocab=b"[PAD]\n", labels=["no", "yes"], max_length=64, pairs=pairs
-        )
+        model_folder.write_model_folder(folder, signatures(pairs))
     assert {path.name for path in folder.iterdir()} == FILES
     readme = (folder / "README.md").read_text("utf-8")
     assert "docker run --rm -p 8501:8501" in readme
     assert ":predict" in readme
-    assert "`no`, `yes`" in readme
+    assert "`bad`, `mixed, on the whole`, `gut 👍`" in readme
     instances = json.loads((folder / "request.json").read_text("utf-8"))["instances"]
     assert all(
         (set(one) == {"text", "pair"}) if pairs else isinstance(one, str) for one in instances
     )
-    assert (folder / "labels.txt").read_text("utf-8") == "no\nyes\n"
-    assert (folder / "vocab.txt").read_bytes() == b"[PAD]\n"
+    assert (folder / "labels.txt").read_text("utf-8") == "".join(f"{label}\n" for label in LABELS)
+    assert (folder / "vocab.txt").read_bytes() == tokenizer().vocab.to_bytes()
 
 
 def test_models_config_is_what_the_server_reads(tmp_path):
     pb = pytest.importorskip("tensorflow_serving.config.model_server_config_pb2")
-    model_folder.write_model_folder(
-        tmp_path / "r 1", vocab=b"", labels=["a", "b"], max_length=9, pairs=False
-    )
+    model_folder.write_model_folder(tmp_path / "r 1", signatures(pairs=False))
     text = (tmp_path / "r 1" / "models.config").read_text("utf-8")
     (config,) = text_format.Parse(text, pb.ModelServerConfig()).model_config_list.config
     assert (config.name, config.base_path) == ("r 1", "/models/r 1")

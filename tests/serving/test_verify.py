@@ -46,12 +46,20 @@ class Classifier(tf.Module):
 def save(module, folder, *, weights=1, **changes):
     """A version folder with everything that `verify` reads."""
     tf.saved_model.save(module, str(folder), signatures={"ids": module.serve})
-    probabilities = tf.nn.softmax(tf.constant(ROWS, tf.float32)).numpy().tolist()
+    outputs = {key: value.numpy() for key, value in Classifier().serve(tf.constant(ROWS)).items()}
+    outputs["label"] = outputs["label"].astype(str)
     expected = {
-        "labels": ["no", "yes"],
+        "format_version": 2,
+        "decisions": ["label_id"],
+        "measure": "probabilities",
         "tolerance": 1e-5,
         "weights": {"count": weights, "bytes": weights * 16},
-        "signatures": {"ids": {"inputs": {"token_ids": ROWS}, "probabilities": probabilities}},
+        "signatures": {
+            "ids": {
+                "inputs": {"token_ids": ROWS},
+                "outputs": {key: value.tolist() for key, value in outputs.items()},
+            }
+        },
     }
     (folder / EXPECTED_FILE).parent.mkdir()
     (folder / EXPECTED_FILE).write_text(json.dumps({**expected, **changes}), "utf-8")
@@ -111,13 +119,20 @@ def test_other_probabilities_than_pythons(tmp_path, capsys):
     module.kernel.assign([[1.0, 0.01], [0.0, 1.0]])
     folder = save(module, tmp_path / "1")
     assert "probabilities differ from Python's by" in problem(folder)
+    assert "score differ from Python's by" in problem(folder)
     assert main([str(folder)]) == 1
     assert "NOT fit to be served" in capsys.readouterr().out
 
 
 def test_other_labels(tmp_path):
-    folder = save(Classifier(), tmp_path / "1", labels=["yes", "no"])
-    assert "contradict the probabilities" in problem(folder)
+    class Swapped(Classifier):
+        def _serve(self, token_ids):
+            outputs = super()._serve(token_ids)
+            names = tf.gather(tf.constant(["yes", "no"]), outputs["label_id"])
+            return {**outputs, "label": names}
+
+    found = problem(save(Swapped(), tmp_path / "1"))
+    assert "label differ from Python's in row 0: expected [b'yes'], got [b'no']" in found
 
 
 def test_an_operation_that_servers_lack(tmp_path):
@@ -158,13 +173,13 @@ def test_warm_up_that_is_absent_or_fails(good):
 
 
 def test_a_signature_that_is_missing(tmp_path):
-    signatures = {"text": {"inputs": {"text": ["a"]}, "probabilities": [[0.5, 0.5]]}}
+    signatures = {"text": {"inputs": {"text": ["a"]}, "outputs": {"score": [0.5]}}}
     found = problem(save(Classifier(), tmp_path / "1", signatures=signatures))
     assert "the server's loader: signature text fails: ValueError: there is no such" in found
 
 
 def test_a_signature_of_other_inputs(tmp_path):
-    signatures = {"ids": {"inputs": {"ids": ROWS}, "probabilities": [[0.5, 0.5]] * 3}}
+    signatures = {"ids": {"inputs": {"ids": ROWS}, "outputs": {"score": [0.5] * 3}}}
     found = problem(save(Classifier(), tmp_path / "1", signatures=signatures))
     assert "signature ids fails: ValueError: it takes token_ids, got ids" in found
 
@@ -176,6 +191,9 @@ def test_files_that_cannot_be_read(good, tmp_path, capsys):
     assert "no such file" in capsys.readouterr().err
     (good / "saved_model.pb").write_bytes(b"\xff\xff half")
     with pytest.raises(ValueError, match="not a SavedModel"):
+        verify(good)
+    (good / EXPECTED_FILE).write_text('{"format_version": 1}', "utf-8")
+    with pytest.raises(ValueError, match=r"format_version 1 is not known, expected 2.*export aga"):
         verify(good)
     (good / EXPECTED_FILE).write_text("{", "utf-8")
     with pytest.raises(ValueError, match=r"expected.json: not JSON"):
