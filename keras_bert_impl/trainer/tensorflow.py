@@ -19,6 +19,7 @@ from keras_bert_impl.trainer import tensorflow_recipes as recipes
 from keras_bert_impl.trainer.outputs import OutputLosses
 from keras_bert_impl.trainer.recipes import check_recipe
 from keras_bert_impl.trainer.tensorflow_errors import plain_errors
+from keras_bert_impl.trainer.tensorflow_function import make_function
 from keras_bert_impl.trainer.tensorflow_optimizer import dense, optimizer_gaps
 from keras_bert_impl.trainer.tensorflow_parts import add, part_of, shares_of, sum_over_replicas
 
@@ -223,50 +224,11 @@ class Trainer(OutputLosses, keras.Model):
 
     def make_train_function(self, force=False):
         if self.train_function is None or force:
-            self.train_function = self._make_function(self.train_step)
+            self.train_function = make_function(self, self.train_step)
 
     def make_test_function(self, force=False):
         if self.test_function is None or force:
-            self.test_function = self._make_function(self.test_step)
-
-    def _make_function(self, step):
-        """`steps_per_execution` steps on an iterator, in one graph without nested functions."""
-        strategy = self.distribute_strategy
-        step = self._autoconvert_optionals(step)
-        if self.jit_compile:
-            step = tf.function(step, jit_compile=True, reduce_retracing=True)
-
-        def one_step(data):
-            outputs = strategy.run(step, args=(data,))
-            return keras.tree.map_structure(
-                lambda value: strategy.reduce("MEAN", value, axis=None), outputs
-            )
-
-        def many_steps(iterator):
-            outputs = one_step(next(iterator))
-            for _ in tf.range(self.steps_per_execution - 1):
-                data = iterator.get_next_as_optional()
-                if data.has_value():
-                    outputs = one_step(data.get_value())
-            return outputs
-
-        def single_step(iterator):
-            return one_step(next(iterator))
-
-        on_data = one_step
-        on_iterator = single_step if self.steps_per_execution == 1 else many_steps
-        if not self.run_eagerly:
-            on_data, on_iterator = (
-                tf.function(function, reduce_retracing=True) for function in (on_data, on_iterator)
-            )
-
-        def function(iterator):
-            if isinstance(iterator, tf.data.Iterator | tf.distribute.DistributedIterator):
-                return on_iterator(iterator)
-            # The one batch of `train_on_batch`, in a Python generator.
-            return on_data(next(iterator))
-
-        return function
+            self.test_function = make_function(self, self.test_step)
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         """Builds metrics and optimizer before the first trace, from this worker's first batch."""
