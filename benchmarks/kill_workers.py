@@ -1,10 +1,11 @@
-"""Kills one of two machines of a pre-training run again and again; compares the final weights.
+"""Stops one of two machines of a pre-training run again and again; compares the final weights.
 
-python benchmarks/kill_workers.py [--times 10]
+python benchmarks/kill_workers.py [--times 10] [--signal KILL|TERM]
 
 Two processes over loopback train the toy of the tests. In each round a machine chosen at random
-gets SIGKILL after a step chosen at random, and both are started again with --resume. The final
-weights must be, bit for bit, those of a run that nobody disturbed.
+gets the signal after a step chosen at random, and both are started again with --resume. After
+SIGTERM both must have saved that step and ended with 143. The final weights must be, bit for bit,
+those of a run that nobody disturbed.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ STEPS = 40
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("--signal", choices=("KILL", "TERM"), default="KILL")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     draw = random.Random(options.seed)
+    number = signal.Signals[f"SIG{options.signal}"]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         shards = pretraining_toy.make_shards(folder / "shards")
@@ -45,13 +48,22 @@ def main() -> None:
         for time in range(options.times):
             victim = draw.randrange(2)
             last = min(last + draw.randint(1, 2 * STEPS // options.times), STEPS - 1)
-            ended = run_machines(again if time else first, signals={victim: (signal.SIGKILL, last)})
+            ended = run_machines(again if time else first, signals={victim: (number, last)})
             codes = [end.code for end in ended]
-            print(f"{time + 1}: machine {victim} killed after step {last}: {codes}", flush=True)
-            assert codes[victim] == -signal.SIGKILL, ended
-            assert codes[1 - victim] == 1, ended
             saved = sorted((folder / "killed/checkpoints").glob("step-*"))
-            last = int(saved[-1].name.removeprefix("step-")) if saved else 0
+            newest = int(saved[-1].name.removeprefix("step-")) if saved else 0
+            print(
+                f"{time + 1}: machine {victim} got {number.name} after step {last}: exit codes "
+                f"{codes}, newest checkpoint {newest}",
+                flush=True,
+            )
+            if number == signal.SIGTERM:
+                assert codes == [128 + number] * 2, ended
+                assert newest == last, ended
+            else:
+                assert codes[victim] == -number, ended
+                assert codes[1 - victim] == 1, ended
+            last = newest
         ended = run_machines(again)
         assert [end.code for end in ended] == [0, 0], ended
         files = [folder / name / "model.weights.h5" for name in ("whole", "killed")]

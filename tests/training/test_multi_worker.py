@@ -75,14 +75,17 @@ def test_a_run_that_was_stopped_and_killed_ends_as_one_that_was_not(toy):
     ended = run_machines([toy("whole", "dropout")] * 2)
     assert [end.code for end in ended] == [0, 0], ended
 
-    step = draw.randint(1, 3)
-    chief = {0: (signal.SIGTERM, step)}
-    ended = run_machines([toy("hurt", "dropout")] * 2, signals=chief)
-    assert [end.code for end in ended] == [128 + signal.SIGTERM] * 2, ended
-    assert f"stopped after step {step} by SIGTERM" in ended[0].said
-    assert (toy.folder / f"hurt/checkpoints/step-{step:08d}").is_dir()
-
+    begin = [toy("hurt", "dropout")] * 2
     again = [["--output", str(toy.folder / "hurt"), "--resume"]] * 2
+    # First the machine that writes nothing, then the chief.
+    for arguments, stopped, step in ((begin, 1, draw.randint(1, 3)), (again, 0, 5)):
+        ended = run_machines(arguments, signals={stopped: (signal.SIGTERM, step)})
+        assert [end.code for end in ended] == [128 + signal.SIGTERM] * 2, ended
+        for end in ended:
+            assert f"stopped after step {step} by SIGTERM" in end.said
+            assert "Traceback" not in end.said
+        assert (toy.folder / f"hurt/checkpoints/step-{step:08d}").is_dir()
+
     victim, last = draw.randrange(2), draw.randint(step + 1, 9)
     ended = run_machines(again, signals={victim: (signal.SIGKILL, last)})
     assert f"going on after step {step}" in ended[0].said
