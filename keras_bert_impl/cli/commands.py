@@ -101,7 +101,7 @@ def quickstart(
 
 @app.command()
 def finetune(
-    output: Annotated[Path, typer.Option(help="Run folder to write.")],
+    output: Annotated[str, typer.Option(help="Run folder to write.")],
     train: Annotated[str | None, typer.Option(help="Labelled file to train on.")] = None,
     dev: Annotated[str | None, typer.Option(help="Labelled file to choose the best on.")] = None,
     task: Annotated[
@@ -169,6 +169,9 @@ def finetune(
     r_drop: RDrop = 0.0,
     adversarial: Adversarial = 0.0,
     dtype: Annotated[Dtype, typer.Option(help="Precision of training.")] = Dtype.FLOAT32,
+    strategy: Annotated[
+        str, typer.Option(help="none, mirrored, multi_worker or tpu: several devices.")
+    ] = "none",
     text_column: TextColumn = None,
     pair_column: PairColumn = None,
     label_column: LabelColumn = None,

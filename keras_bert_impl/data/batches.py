@@ -48,6 +48,7 @@ def row_batches(
     pool_batches: int = 100,
     pad_to: int | None = None,
     choices: int | None = None,
+    passes: int | None = None,
 ) -> tf.data.Dataset:
     """Batches of packed rows with targets of any form; order and options of `bucketed_batches`.
 
@@ -58,6 +59,8 @@ def row_batches(
         batch_size, shuffle, seed, drop_remainder, pool_batches, pad_to: as `bucketed_batches`.
         choices: C: so many rows, one behind the other, are one example; features are [B, C, S],
             and targets and weights are those of N / C examples.
+        passes: with `shuffle`: so many passes, one behind the other, in the orders in which the
+            epochs of ``fit`` go through the dataset of one pass.
 
     Returns:
         Dataset of ``features``, ``(features, targets)`` or ``(features, targets, weights)``.
@@ -76,7 +79,7 @@ def row_batches(
             raise ValueError(f"expected a target or weight for each of {wanted}, got {found}")
     number = len(rows) // (choices or 1)
     cut = _Cut(number, batch_size, drop_remainder, pool_batches, pad_to, rows.pad_id, choices)
-    return cut.dataset(rows, parts, None if shuffle else np.arange(number), seed)
+    return cut.dataset(rows, parts, None if shuffle else np.arange(number), seed, passes)
 
 
 def sorted_row_batches(
@@ -239,6 +242,7 @@ class _Cut:
         targets: tuple[Targets, ...],
         order: np.ndarray | None = None,
         seed: int = 0,
+        number: int | None = None,
     ) -> tf.data.Dataset:
         """Batches in a fixed order of rows, or in a new random one for every pass.
 
@@ -248,6 +252,11 @@ class _Cut:
         arrays = (rows.token_ids, rows.starts, rows.lengths, rows.first_lengths)
         if order is None:
             passes = tf.data.Dataset.random(seed, rerandomize_each_iteration=True).take(1)
+            if number is not None:
+                # Drawn now, as whoever iterates once more, to look at a batch, would shift them.
+                # At the end of an epoch `fit` begins a pass that it does not go through.
+                drawn = [next(passes.as_numpy_iterator()) for _ in range(2 * number - 1)]
+                passes = tf.data.Dataset.from_tensor_slices(drawn[::2])
         else:
             passes = tf.data.Dataset.from_tensors(order.astype(np.int64))
 
@@ -280,10 +289,12 @@ class _Cut:
         values = tf.nest.map_structure(lambda t: getattr(t, "values", t), targets)
         per_token = tf.nest.map_structure(lambda t: isinstance(t, PerToken), targets)
         all_arrays = tf.data.Dataset.from_tensors((arrays, values))
-        batches = tf.data.Dataset.zip(all_arrays, passes).flat_map(
+        batches = tf.data.Dataset.zip(all_arrays.repeat(), passes).flat_map(
             lambda values, given: one_pass(*values, given)
         )
-        batches = batches.apply(tf.data.experimental.assert_cardinality(self.batches))
+        batches = batches.apply(
+            tf.data.experimental.assert_cardinality(self.batches * (number or 1))
+        )
         return batches.prefetch(tf.data.AUTOTUNE)
 
     def _shuffled(self, lengths: tf.Tensor, seed: list) -> tuple[tf.Tensor, tf.Tensor]:

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import logging
 import os
 import statistics
 import time
+import zlib
 from dataclasses import dataclass
-from pathlib import Path
 
 import keras
+import tensorflow as tf
 
-from keras_bert_impl import __version__
-from keras_bert_impl.data.columns import Columns
-from keras_bert_impl.data.encoding import EncodedTexts
 from keras_bert_impl.data.labels import class_weight_table
+from keras_bert_impl.jobs.finetuning_records import run_folder, write_dev, write_records
 from keras_bert_impl.jobs.preparation import (
     TrainingFiles,
     check_space,
@@ -24,8 +22,6 @@ from keras_bert_impl.jobs.preparation import (
     make_tokenizer,
     read_files,
     warn_of_unknown,
-    write_errors,
-    write_json,
 )
 from keras_bert_impl.jobs.progress import (
     DevSet,
@@ -36,19 +32,13 @@ from keras_bert_impl.jobs.progress import (
     TrainingSummary,
 )
 from keras_bert_impl.jobs.report import write_pages
-from keras_bert_impl.jobs.runs import FORMAT_VERSION, RUN_FILE
 from keras_bert_impl.jobs.settings import FinetuneSettings
-from keras_bert_impl.sources import atomic_folder
-from keras_bert_impl.tasks import Encoded, TaskOptions
-from keras_bert_impl.training import AdamW, WarmupLinearDecay
+from keras_bert_impl.tasks import Encoded
+from keras_bert_impl.training import AdamW, WarmupLinearDecay, strategies
 from keras_bert_impl.training.layers import LayerwiseAdamW, choose_trainable, layer_rates
+from keras_bert_impl.training.replicas import ReplicatedPredictor
 
 __all__ = ["FinetuneResult", "Trial", "finetune"]
-
-METRICS_FILE = "metrics.json"
-HISTORY_FILE = "history.json"
-PREDICTIONS_FILE = "dev_predictions.jsonl"
-ERRORS_FILE = "errors.tsv"
 
 _logger = logging.getLogger(__name__)
 
@@ -86,14 +76,11 @@ class FinetuneResult:
         return statistics.median(trial.score for trial in self.trials)
 
 
-def _nothing(event) -> None:
-    del event
-
-
-def finetune(settings: FinetuneSettings, on_event: OnEvent = _nothing) -> FinetuneResult:
+def finetune(settings: FinetuneSettings, on_event: OnEvent = lambda event: None) -> FinetuneResult:
     """Reads and checks everything, trains, keeps the best epoch, writes the run folder.
 
     The folder appears when all is done: on any error, and on an interruption, it is not there.
+    Of a remote one (``gs://...``) `keras_bert.json` comes last and marks it as whole.
 
     Args:
         settings: what to do.
@@ -101,48 +88,27 @@ def finetune(settings: FinetuneSettings, on_event: OnEvent = _nothing) -> Finetu
 
     Raises:
         FileExistsError: the output folder holds something.
-        FileNotFoundError, ValueError: as `read_files`, `make_tokenizer`, `make_model`; or the
-            loss is not finite.
-        OSError: the output folder cannot be written, or the disk is full.
+        FileNotFoundError, ValueError: as `read_files`, `make_tokenizer`, `make_model`,
+            `make_strategy`; the replicas cannot share a batch; or the loss is not finite.
+        OSError: the output folder cannot be written, the disk is full, or another machine of the
+            run went away.
     """
     began = time.monotonic()
+    strategy = strategies.make_strategy(settings.strategy)
+    strategies.check_batch_size(strategy, settings.batch_size, settings.micro_batches)
     on_event(Stage("reading the data"))
     files = read_files(settings)
-    task, options = settings.kind, settings.kind.options_of(files.train.examples, settings.options)
-    with atomic_folder(settings.output) as folder:
-        tokenizer = make_tokenizer(settings)
-        keras.utils.set_random_seed(settings.seed)
-        model = _make_model(settings, tokenizer, files, on_event)
-        check_space(folder, model.count_params())
-        on_event(Stage("tokenizing"))
-        train = task.encode(tokenizer, files.train.examples, files.labels, options, training=True)
-        warn_of_unknown(settings, train.rows, tokenizer.vocab)
-        train = _weighted(train, files)
-        rows = task.encode(tokenizer, files.dev.examples, files.labels, options)
-        dev = DevSet(task, files.dev.examples, rows, files.labels, options)
-        trials: list[Trial] = []
-        best = None
-        for number in range(settings.num_trials):
-            if number:
-                keras.utils.set_random_seed(settings.seed + number)
-                model = _make_model(settings, tokenizer, files, on_event)
-            found = _train(settings, model, files, train, dev, on_event, number)
-            collapsed = task.is_collapsed(found.best_report)
-            seed = settings.seed + number
-            trials.append(Trial(seed, found.best_epoch, found.best_score, collapsed))
-            if collapsed:
-                _logger.warning(
-                    "seed %d: the model says the same for every example of %s: another seed, a "
-                    "lower learning rate or a longer warm-up may help (--num-trials tries several)",
-                    seed, settings.dev,
-                )  # fmt: skip
-            if best is None or found.best_score > best.best_score:
-                best = found
-        best.restore()
-        model = best.model
+    is_chief = strategies.is_chief(strategy)
+    with (
+        strategies.lost_machines_told(),
+        run_folder(os.fspath(settings.output), is_chief) as folder,
+    ):
+        tuning = _Tuning(settings, strategy, files, on_event)
+        check_space(folder, tuning.model.count_params())
+        best, trials = tuning.train_all()
         on_event(Stage("writing the run"))
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
+        best.model.save_pretrained(folder)
+        tuning.tokenizer.save_pretrained(folder)
         result = FinetuneResult(
             folder=os.fspath(settings.output),
             labels=files.labels or [],
@@ -154,18 +120,150 @@ def finetune(settings: FinetuneSettings, on_event: OnEvent = _nothing) -> Finetu
             seconds=round(time.monotonic() - began, 2),
             trials=trials,
         )
-        _write_records(folder, settings, files, result, options)
-        _write_dev(folder, dev, model, settings.batch_size)
+        write_records(folder, settings, files, result, tuning.dev.options)
+        write_dev(folder, tuning.dev, best.predictor, settings.batch_size)
         write_pages(folder)
     return result
 
 
-def _make_model(settings, tokenizer, files: TrainingFiles, on_event: OnEvent) -> keras.Model:
-    source = "at random" if settings.from_scratch else f"from {settings.weights}"
-    on_event(Stage(f"making the model, weights {source}"))
-    model = make_model(settings, tokenizer, files.labels, pairs=files.pairs)
-    choose_trainable(model, settings.freeze_layers, settings.lora_rank)
-    return model
+class _Tuning:
+    """The data of a fine-tuning, encoded, and one training after the other on it."""
+
+    def __init__(
+        self,
+        settings: FinetuneSettings,
+        strategy: tf.distribute.Strategy,
+        files: TrainingFiles,
+        on_event: OnEvent,
+    ):
+        self.settings, self.strategy = settings, strategy
+        self.files, self.on_event = files, on_event
+        self.tokenizer = make_tokenizer(settings)
+        self.model = self._make_model(settings.seed)
+        on_event(Stage("tokenizing"))
+        task = settings.kind
+        options = task.options_of(files.train.examples, settings.options)
+        train, dev, labels = files.train.examples, files.dev.examples, files.labels
+        encoded = task.encode(self.tokenizer, train, labels, options, training=True)
+        warn_of_unknown(settings, encoded.rows, self.tokenizer.vocab)
+        self.train = _weighted(encoded, files)
+        rows = task.encode(self.tokenizer, dev, labels, options)
+        self.dev = DevSet(task, dev, rows, labels, options)
+        self._check_same_everywhere()
+
+    def _check_same_everywhere(self) -> None:
+        record = self.settings.to_dict() | {"output": None}
+        for name, encoded in (("train", self.train), ("dev", self.dev.encoded)):
+            record[name] = zlib.crc32(encoded.rows.token_ids.tobytes())
+        strategies.check_same(strategies.make_gather(self.strategy), record)
+
+    def train_all(self) -> tuple[KeepBest, list[Trial]]:
+        """All trainings, and the best one, whose model has the weights of its best epoch."""
+        settings, task = self.settings, self.settings.kind
+        trials: list[Trial] = []
+        best = None
+        for number in range(settings.num_trials):
+            seed = settings.seed + number
+            model = self._make_model(seed) if number else self.model
+            found = self._train(model, number)
+            collapsed = task.is_collapsed(found.best_report)
+            trials.append(Trial(seed, found.best_epoch, found.best_score, collapsed))
+            if collapsed:
+                _logger.warning(
+                    "seed %d: the model says the same for every example of %s: another seed, a "
+                    "lower learning rate or a longer warm-up may help (--num-trials tries several)",
+                    seed, settings.dev,
+                )  # fmt: skip
+            if best is None or found.best_score > best.best_score:
+                best = found
+        best.restore()
+        return best, trials
+
+    def _make_model(self, seed: int) -> keras.Model:
+        settings, files = self.settings, self.files
+        source = "at random" if settings.from_scratch else f"from {settings.weights}"
+        self.on_event(Stage(f"making the model, weights {source}"))
+        with self.strategy.scope():
+            keras.utils.set_random_seed(seed)
+            model = make_model(settings, self.tokenizer, files.labels, pairs=files.pairs)
+            choose_trainable(model, settings.freeze_layers, settings.lora_rank)
+        return model
+
+    def _train(self, model: keras.Model, number: int) -> KeepBest:
+        """Trains the model and leaves it with the weights of its best epoch."""
+        settings = self.settings
+        batches, steps = self._batches(settings.seed + number)
+        self.on_event(self._summary(model, steps))
+        with self.strategy.scope():
+            _compile(model, settings, steps * settings.epochs)
+        best = KeepBest(
+            self.dev,
+            metric=settings.metric,
+            patience=settings.patience,
+            batch_size=2 * settings.batch_size,
+            on_event=self.on_event,
+            trial=number + 1,
+            predictor=ReplicatedPredictor(model) if self._is_shared else model,
+        )
+        swaps = [keras.callbacks.SwapEMAWeights(swap_on_epoch=True)]
+        model.fit(
+            batches,
+            epochs=settings.epochs,
+            steps_per_epoch=steps if self._is_shared else None,
+            shuffle=False,
+            verbose=0,
+            callbacks=[*(swaps if settings.ema is not None else ()), best],
+        )
+        best.restore()
+        return best
+
+    @property
+    def _is_shared(self) -> bool:
+        return self.settings.strategy != "none"
+
+    def _batches(self, seed: int) -> tuple:
+        """What `fit` takes, and the steps of an epoch; the same rows a step on any devices."""
+        settings = self.settings
+        options = {"batch_size": settings.batch_size, "shuffle": True, "seed": seed}
+        if not self._is_shared:
+            batches = self.train.batches(**options)
+            return batches, int(batches.cardinality())
+        if isinstance(self.strategy, tf.distribute.TPUStrategy):
+            # Static shapes; the rows that fill no batch are others in every epoch.
+            options |= {"drop_remainder": True, "pad_to": settings.max_length}
+
+        def share(rank: int, world: int) -> tf.data.Dataset:
+            batches = self.train.batches(**options, passes=settings.epochs)
+            if world == 1:
+                return batches
+            return batches.map(
+                lambda *batch: keras.tree.map_structure(lambda value: value[rank::world], batch)
+            )
+
+        steps = int(self.train.batches(**options).cardinality())
+        return strategies.distribute(self.strategy, share), steps
+
+    def _summary(self, model: keras.Model, steps: int) -> TrainingSummary:
+        settings, files, rows = self.settings, self.files, self.train.rows
+        device = _device()
+        if self._is_shared:
+            device = strategies.describe(self.strategy, settings.dtype, settings.batch_size)
+        return TrainingSummary(
+            train=str(files.train.examples.path),
+            dev=str(files.dev.examples.path),
+            train_labels=files.train.counts,
+            dev_labels=files.dev.counts,
+            tokens=len(rows.token_ids),
+            longest=int(rows.lengths.max()),
+            truncated=rows.truncated,
+            max_length=settings.max_length,
+            weights=os.fspath(settings.weights),
+            parameters=model.count_params(),
+            dtype=settings.dtype,
+            device=device,
+            epochs=settings.epochs,
+            steps_per_epoch=steps,
+        )
 
 
 def _weighted(train: Encoded, files: TrainingFiles) -> Encoded:
@@ -173,35 +271,6 @@ def _weighted(train: Encoded, files: TrainingFiles) -> Encoded:
         return train
     table = class_weight_table(train.targets, files.class_weights)
     return dataclasses.replace(train, weights=table[train.targets])
-
-
-def _train(
-    settings: FinetuneSettings,
-    model: keras.Model,
-    files: TrainingFiles,
-    train: Encoded,
-    dev: DevSet,
-    on_event: OnEvent,
-    number: int,
-) -> KeepBest:
-    """Trains the model and leaves it with the weights of its best epoch."""
-    seed = settings.seed + number
-    batches = train.batches(batch_size=settings.batch_size, shuffle=True, seed=seed)
-    steps = int(batches.cardinality())
-    on_event(_summary(settings, model, files, train.rows, steps))
-    _compile(model, settings, steps * settings.epochs)
-    best = KeepBest(
-        dev,
-        metric=settings.metric,
-        patience=settings.patience,
-        batch_size=2 * settings.batch_size,
-        on_event=on_event,
-        trial=number + 1,
-    )
-    averages = [] if settings.ema is None else [keras.callbacks.SwapEMAWeights(swap_on_epoch=True)]
-    model.fit(batches, epochs=settings.epochs, verbose=0, callbacks=[*averages, best])
-    best.restore()
-    return best
 
 
 def _compile(model: keras.Model, settings: FinetuneSettings, steps: int) -> None:
@@ -224,74 +293,8 @@ def _compile(model: keras.Model, settings: FinetuneSettings, steps: int) -> None
     model.optimizer.build(model.trainable_variables)
 
 
-def _summary(
-    settings: FinetuneSettings,
-    model: keras.Model,
-    files: TrainingFiles,
-    train: EncodedTexts,
-    steps: int,
-) -> TrainingSummary:
-    return TrainingSummary(
-        train=str(files.train.examples.path),
-        dev=str(files.dev.examples.path),
-        train_labels=files.train.counts,
-        dev_labels=files.dev.counts,
-        tokens=len(train.token_ids),
-        longest=int(train.lengths.max()),
-        truncated=train.truncated,
-        max_length=settings.max_length,
-        weights=os.fspath(settings.weights),
-        parameters=model.count_params(),
-        dtype=settings.dtype,
-        device=_device(),
-        epochs=settings.epochs,
-        steps_per_epoch=steps,
-    )
-
-
 def _device() -> str:
     devices = keras.distribution.list_devices()
     if all(device.startswith("cpu") for device in devices):
         return f"{os.cpu_count()} CPU cores"
     return ", ".join(devices)
-
-
-def _write_records(
-    folder: Path,
-    settings: FinetuneSettings,
-    files: TrainingFiles,
-    result: FinetuneResult,
-    options: TaskOptions,
-) -> None:
-    """Writes `training.json`, `metrics.json` and `history.json`."""
-    version = {"format_version": FORMAT_VERSION}
-    training = {
-        "task": settings.kind.name,
-        "layout": settings.inputs.layout,
-        "options": dataclasses.asdict(options),
-        "max_length": settings.max_length,
-        "pairs": files.pairs,
-        "columns": getattr(files.train.examples, "columns", Columns())._asdict(),
-        "labels": files.train.counts,
-        "dev_labels": files.dev.counts,
-        "best_epoch": result.best_epoch,
-        "metric": result.metric,
-        "score": result.score,
-        "seconds": result.seconds,
-        "trials": [dataclasses.asdict(trial) for trial in result.trials],
-        "settings": settings.to_dict(),
-        "versions": {"keras_bert_impl": __version__, "keras": keras.__version__},
-    }
-    write_json(folder / RUN_FILE, version | training)
-    write_json(folder / METRICS_FILE, version | {"epoch": result.best_epoch, "dev": result.dev})
-    epochs = [dataclasses.asdict(epoch) for epoch in result.history]
-    write_json(folder / HISTORY_FILE, version | {"epochs": epochs})
-
-
-def _write_dev(folder: Path, dev: DevSet, model: keras.Model, batch_size: int) -> None:
-    """Writes `dev_predictions.jsonl`, and `errors.tsv` with what is wrong of them."""
-    outputs = dev.task.outputs(model, dev.encoded, 2 * batch_size)
-    found = dev.task.predictions(outputs, dev.encoded, dev.labels, dev.options)
-    lines = (json.dumps(x, ensure_ascii=False) for x in dev.task.json_lines(dev.examples, found))
-    (folder / PREDICTIONS_FILE).write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    write_errors(folder / ERRORS_FILE, dev.task.errors(dev.examples, found))

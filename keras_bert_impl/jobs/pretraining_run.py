@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import tempfile
-import zlib
 from collections.abc import Iterator
 
 import keras
@@ -106,14 +104,7 @@ class PretrainRun:
         names = ("save_every", "steps_per_execution", "micro_batches")
         record["options"] = {name: options[name] for name in names}
         record["evaluates"] = self.eval_shards and self.eval_shards.fingerprint()
-        digest = zlib.crc32(json.dumps(record, sort_keys=True).encode())
-        digests = self.gather(digest)
-        if len(set(digests)) > 1:
-            others = [rank for rank, other in enumerate(digests) if other != digests[0]]
-            raise ValueError(
-                "the machines of the run differ in settings, data or model: machine "
-                f"{others[0]} from machine 0: start all with the same command and the same files"
-            )
+        strategies.check_same(self.gather, record)
 
     def _make_model(self) -> BertPretrainer:
         # A run that was stopped before its first checkpoint begins as it began.
@@ -222,6 +213,7 @@ class PretrainRun:
             batches,
             steps_per_epoch=steps,
             epochs=windows,
+            shuffle=False,
             verbose=0,
             callbacks=[progress, interrupt],
         )

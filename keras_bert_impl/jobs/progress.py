@@ -110,6 +110,7 @@ class KeepBest(keras.callbacks.Callback):
         batch_size: rows a step.
         on_event: told of steps and epochs.
         trial: number of the trial, from 1.
+        predictor: what predicts as the model does; None: the model.
     """
 
     def __init__(
@@ -121,11 +122,13 @@ class KeepBest(keras.callbacks.Callback):
         batch_size: int,
         on_event: OnEvent,
         trial: int = 1,
+        predictor=None,
     ):
         super().__init__()
         self.dev = dev
         self.metric, self.patience, self.batch_size = dev.task.metrics[metric], patience, batch_size
         self.on_event, self.trial = on_event, trial
+        self._predictor = predictor
         self.history: list[EpochDone] = []
         self.best_epoch = 0
         self.best_report: dict = {}
@@ -137,6 +140,11 @@ class KeepBest(keras.callbacks.Callback):
     @property
     def best_score(self) -> float:
         return self._best[0]
+
+    @property
+    def predictor(self):
+        """What predicts as the model does."""
+        return self.model if self._predictor is None else self._predictor
 
     def restore(self) -> None:
         """Gives the model the weights of the best epoch."""
@@ -160,7 +168,7 @@ class KeepBest(keras.callbacks.Callback):
                 f"the loss of epoch {epoch + 1} is {loss}: train with a lower learning rate or in "
                 "float32"
             )
-        report, dev_loss = self.dev.score(self.model, self.batch_size)
+        report, dev_loss = self.dev.score(self.predictor, self.batch_size)
         score = report[self.metric]
         reached = (-math.inf if score is None else score, -(dev_loss or 0.0))
         is_best = not self.history or reached > self._best

@@ -53,6 +53,7 @@ class FinetuneSettings:
         r_drop: alpha of R-Drop, of tasks with classes; 0: none. The paper: 0.1 to 1.
         adversarial: epsilon of adversarial training; 0: none. See `Trainer.compile` for the three.
         dtype: one of `DTYPES`.
+        strategy: as `keras_bert_impl.training.strategies.make_strategy`.
         seed: of the new weights, dropout and order.
 
     Raises:
@@ -78,6 +79,7 @@ class FinetuneSettings:
     patience: int | None = None
     metric: str | None = None
     dtype: str = "float32"
+    strategy: str = "none"
     seed: int = 0
     num_trials: int = 1
     doc_stride: int = 128

@@ -141,12 +141,14 @@ def write_text(path: str, text: str) -> None:
 
 
 def upload(source: str | os.PathLike, target: str, *, last: str) -> None:
-    """Copies the files of a local folder; the one named `last` comes last and makes it whole."""
+    """Copies what is in a local folder; the file named `last` comes last and makes it whole."""
     gfile = _gfile()
+    files = [path for path in Path(source).rglob("*") if path.is_file()]
+    found = [path.relative_to(source).as_posix() for path in files]
     with failures_told(target):
-        gfile.makedirs(target)
-        for name in sorted(os.listdir(source), key=lambda name: (name == last, name)):
+        for name in sorted(found, key=lambda name: (name == last, name)):
             place = join(target, name)
+            gfile.makedirs(place.rpartition("/")[0])
             if gfile.exists(place):
                 gfile.remove(place)
             gfile.copy(os.path.join(source, name), place)

@@ -61,8 +61,8 @@ class Encoded:
     choices: int | None = None
     source: Any = None
 
-    def batches(self, *, batch_size: int, shuffle: bool = False, seed: int = 0):
-        """Batches for ``model.fit`` (tf.data)."""
+    def batches(self, *, batch_size: int, shuffle: bool = False, seed: int = 0, **options):
+        """Batches for ``model.fit`` (tf.data); `options` are those of `row_batches`."""
         return row_batches(
             self.rows,
             self.targets,
@@ -71,6 +71,7 @@ class Encoded:
             shuffle=shuffle,
             seed=seed,
             choices=self.choices,
+            **options,
         )
 
 

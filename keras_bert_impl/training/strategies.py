@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
-import os
-import socket
-import time
+import zlib
 from collections.abc import Callable, Iterator
 
 import keras
 import tensorflow as tf
 
+from keras_bert_impl.training.cluster import meet_machines
+
 __all__ = [
     "STRATEGIES",
     "check_batch_size",
+    "check_same",
     "describe",
     "distribute",
     "is_chief",
@@ -55,83 +57,22 @@ def make_strategy(
     if name == "none":
         return tf.distribute.get_strategy()
     if name == "mirrored":
-        kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
-        return tf.distribute.MirroredStrategy(
-            [device.name for device in tf.config.list_logical_devices(kind)]
-        )
+        return _mirrored()
     if name == "multi_worker":
-        return _multi_worker(_read_tf_config(), timeout)
+        meet_machines(timeout)
+        return tf.distribute.MultiWorkerMirroredStrategy()
     if name == "tpu":
         return _tpu(tpu)
     raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, got {name!r}")
 
 
-def _read_tf_config() -> dict:
-    """TF_CONFIG, checked."""
-    form = (
-        '{"cluster": {"worker": ["host1:port", "host2:port"]}, '
-        '"task": {"type": "worker", "index": 0}}'
+@functools.cache
+def _mirrored() -> tf.distribute.Strategy:
+    """One for the process: the sums of two would be taken for each other, as both count from 1."""
+    kind = "GPU" if tf.config.list_logical_devices("GPU") else "CPU"
+    return tf.distribute.MirroredStrategy(
+        [device.name for device in tf.config.list_logical_devices(kind)]
     )
-    text = os.environ.get("TF_CONFIG")
-    if not text:
-        raise ValueError(f"strategy multi_worker needs the environment variable TF_CONFIG: {form}")
-    try:
-        content = json.loads(text)
-        cluster, task = content["cluster"], content["task"]
-        kind, index = task["type"], int(task["index"])
-        addresses = cluster[kind]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"TF_CONFIG: expected {form}, got {text}: {error!r}") from None
-    unknown = sorted(set(cluster) - {"chief", "worker"})
-    if unknown:
-        raise ValueError(f"TF_CONFIG: jobs must be chief or worker, got {unknown[0]!r}")
-    if not 0 <= index < len(addresses):
-        raise ValueError(f"TF_CONFIG: {kind} has {len(addresses)} addresses, but index is {index}")
-    for address in (a for job in cluster.values() for a in job):
-        host, _, port = str(address).rpartition(":")
-        if not host or not port.isdecimal():
-            raise ValueError(f"TF_CONFIG: expected host:port, got {address!r}")
-    return content
-
-
-def _multi_worker(content: dict, timeout: float) -> tf.distribute.Strategy:
-    cluster, task = content["cluster"], content["task"]
-    own = cluster[task["type"]][int(task["index"])]
-    _meet(own, [a for job in cluster.values() for a in job if a != own], timeout)
-    return tf.distribute.MultiWorkerMirroredStrategy()
-
-
-def _meet(own: str, others: list[str], timeout: float) -> None:
-    """Returns when every other machine answers at its port: TensorFlow would wait without end.
-
-    A machine that has met the others answers at the same port through TensorFlow.
-    """
-    deadline = time.monotonic() + timeout
-    with socket.socket() as door:
-        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            door.bind(("", int(own.rpartition(":")[2])))
-        except OSError as error:
-            raise ValueError(f"TF_CONFIG: cannot listen at {own}: {error.strerror}") from None
-        door.listen(128)
-        missing = list(others)
-        while missing:
-            missing = [address for address in missing if not _answers(address)]
-            if missing and time.monotonic() > deadline:
-                raise TimeoutError(
-                    f"{len(missing)} of the {len(others) + 1} machines of TF_CONFIG did not answer "
-                    f"within {timeout:g} s: {', '.join(missing)}"
-                )
-            time.sleep(0.2 if missing else 0.0)
-
-
-def _answers(address: str) -> bool:
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=2).close()
-    except OSError:
-        return False
-    return True
 
 
 def _tpu(name: str | None) -> tf.distribute.Strategy:
@@ -177,6 +118,22 @@ def make_gather(strategy: tf.distribute.Strategy) -> Callable[[int], list[int]]:
         return strategy.experimental_local_results(numbers)[0].numpy().tolist()
 
     return gather
+
+
+def check_same(gather: Callable[[int], list[int]], record: dict) -> None:
+    """Raises ValueError where machines were started with other settings, data or models.
+
+    Args:
+        gather: of `make_gather`.
+        record: what must be the same everywhere, for JSON.
+    """
+    digests = gather(zlib.crc32(json.dumps(record, sort_keys=True).encode()))
+    others = [rank for rank, digest in enumerate(digests) if digest != digests[0]]
+    if others:
+        raise ValueError(
+            "the machines of the run differ in settings, data or model: machine "
+            f"{others[0]} from machine 0: start all with the same command and the same files"
+        )
 
 
 @contextlib.contextmanager
@@ -245,8 +202,9 @@ def distribute(
 
     Args:
         strategy: of one device, or of several, on one machine or on several.
-        make_batches: (rank, world) -> a dataset of the rows rank::world of every global batch, in
-            static shapes. There is one rank for each machine.
+        make_batches: (rank, world) -> a dataset of the rows rank::world of every global batch.
+            There is one rank for each machine. Where the number of rows is not static, that of a
+            replica may be smaller than that of another one, and 0.
 
     Returns:
         A dataset, distributed where there are several replicas.
@@ -258,17 +216,24 @@ def distribute(
         world = context.num_input_pipelines
         replicas = context.num_replicas_in_sync // world
         batches = make_batches(context.input_pipeline_id, world)
-        return batches.flat_map(
-            lambda *batch: tf.data.Dataset.from_tensor_slices(
-                keras.tree.map_structure(lambda value: _deal(value, replicas), batch)
-            )
-        ).prefetch(2 * replicas)
+        return batches.flat_map(lambda *batch: _deal(batch, replicas)).prefetch(2 * replicas)
 
     return strategy.distribute_datasets_from_function(make)
 
 
-def _deal(value: tf.Tensor, replicas: int) -> tf.Tensor:
-    """[B, ...] -> [replicas, B / replicas, ...], rows r::replicas for replica r."""
+def _deal(batch: tuple, replicas: int) -> tf.data.Dataset:
+    """The rows r::replicas of a batch, for each replica r."""
+    if keras.tree.flatten(batch)[0].shape[0] is None:
+        return tf.data.Dataset.range(replicas).map(
+            lambda replica: keras.tree.map_structure(lambda value: value[replica::replicas], batch)
+        )
+    return tf.data.Dataset.from_tensor_slices(
+        keras.tree.map_structure(lambda value: _dealt(value, replicas), batch)
+    )
+
+
+def _dealt(value: tf.Tensor, replicas: int) -> tf.Tensor:
+    """[B, ...] -> [replicas, B / replicas, ...] in static shapes."""
     rows = value.shape[0] // replicas
     value = tf.reshape(value, [rows, replicas, *value.shape[1:]])
     return tf.transpose(value, [1, 0, *range(2, len(value.shape))])

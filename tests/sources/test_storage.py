@@ -55,8 +55,11 @@ def test_a_filled_folder_gets_its_mark_last(folder, monkeypatch):
             local.mkdir(exist_ok=True)
             for name in ("mark", "weights", "a"):
                 (local / name).write_text(content)
-    assert copied == (["a", "weights", "mark"] * 2 if storage.is_remote(folder) else [])
-    assert storage.read_text(storage.join(folder, "weights")) == "new"
+            (local / "logs").mkdir(exist_ok=True)
+            (local / "logs" / "events").write_text(content)
+    assert copied == (["a", "events", "weights", "mark"] * 2 if storage.is_remote(folder) else [])
+    for name in ("weights", "logs/events"):
+        assert storage.read_text(storage.join(folder, name)) == "new"
 
 
 def test_what_is_fetched_of_a_model(tmp_path):
