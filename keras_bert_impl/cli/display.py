@@ -190,12 +190,13 @@ def _event_lines(event: Stage | TrainingSummary | EpochDone) -> list[str]:
 
 
 def _summary_lines(summary: TrainingSummary) -> list[str]:
-    rows = sum(summary.train_labels.values())
     return [
-        f"train      {summary.train}: {rows:,} rows; {_counts(summary.train_labels)}",
-        f"dev        {summary.dev}: {sum(summary.dev_labels.values()):,} rows; "
+        f"train      {summary.train}: {summary.train_examples:,} examples; "
+        f"{_counts(summary.train_labels)}",
+        f"dev        {summary.dev}: {summary.dev_examples:,} examples; "
         f"{_counts(summary.dev_labels)}",
-        f"tokens     {summary.tokens:,}, {summary.tokens / rows:.1f} a row, longest row "
+        f"tokens     {summary.tokens:,} in {summary.rows:,} rows, "
+        f"{summary.tokens / summary.rows:.1f} a row, longest row "
         f"{summary.longest}; {summary.truncated:,} rows cut at {summary.max_length}",
         f"model      {summary.weights}: {summary.parameters:,} parameters",
         f"precision  {summary.dtype} on {summary.device}",

@@ -251,8 +251,11 @@ class _Tuning:
         return TrainingSummary(
             train=str(files.train.examples.path),
             dev=str(files.dev.examples.path),
+            train_examples=len(files.train.examples),
+            dev_examples=len(files.dev.examples),
             train_labels=files.train.counts,
             dev_labels=files.dev.counts,
+            rows=len(rows),
             tokens=len(rows.token_ids),
             longest=int(rows.lengths.max()),
             truncated=rows.truncated,
@@ -289,8 +292,6 @@ def _compile(model: keras.Model, settings: FinetuneSettings, steps: int) -> None
         r_drop=settings.r_drop,
         adversarial=settings.adversarial,
     )
-    # A step that finds no variable to create is traced once and not twice.
-    model.optimizer.build(model.trainable_variables)
 
 
 def _device() -> str:

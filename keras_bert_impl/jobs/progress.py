@@ -29,14 +29,18 @@ class Stage:
 class TrainingSummary:
     """What is about to be trained; everything is checked by then.
 
-    `train_labels` and `dev_labels` count the rows of each label; `tokens` are those of the
-    training file, special tokens included; `truncated` counts its rows that were cut.
+    `train_labels` and `dev_labels` count what each label stands on: texts, words or questions;
+    `rows` and `tokens` are those of the training file, packed and with special tokens;
+    `truncated` counts the rows that were cut.
     """
 
     train: str
     dev: str
+    train_examples: int
+    dev_examples: int
     train_labels: dict[str, int]
     dev_labels: dict[str, int]
+    rows: int
     tokens: int
     longest: int
     truncated: int

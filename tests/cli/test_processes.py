@@ -67,7 +67,7 @@ def test_from_a_file_to_a_served_model(toy, tmp_path):
     result = json.loads(done.stdout)
     assert result["folder"] == "runs/toy"
     assert result["score"] >= 0.8
-    for part in ("96 rows; bad 48, good 48", "mixed_bfloat16 on ", "epoch 10: loss "):
+    for part in ("96 examples; bad 48, good 48", "mixed_bfloat16 on ", "epoch 10: loss "):
         assert part in done.stderr
     assert "\x1b" not in done.stderr
     noise = [line for line in done.stderr.splitlines() if "tensorflow" in line or "cuda" in line]

@@ -54,6 +54,7 @@ def test_events_tell_what_happens(trained):
     kinds = [type(event) for event in trained.events]
     assert kinds.index(TrainingSummary) < kinds.index(StepDone) < kinds.index(EpochDone)
     summary = next(event for event in trained.events if isinstance(event, TrainingSummary))
+    assert (summary.train_examples, summary.dev_examples, summary.rows) == (96, 24, 96)
     assert summary.train_labels == {"bad": 48, "good": 48}
     assert summary.dev_labels == {"bad": 12, "good": 12}
     assert (summary.epochs, summary.steps_per_epoch) == (6, 12)
