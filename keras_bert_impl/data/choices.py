@@ -10,6 +10,7 @@ from typing import BinaryIO
 import numpy as np
 
 from keras_bert_impl.data.encoding import EncodedTexts, encode_texts
+from keras_bert_impl.data.json_values import refuse_half_surrogates
 from keras_bert_impl.data.rows import (
     NoRowsError,
     Row,
@@ -124,6 +125,7 @@ def _from_json(rows: list[Row], name: str) -> list[tuple]:
             raise ValueError(
                 f"{where}: key 'choices': expected an array of strings, got {json_type(choices)}"
             )
+        refuse_half_surrogates([prompt, choices], where)
         label = row.fields.get("label")
         found.append((prompt, tuple(choices), "" if label is None else str(label), row.line))
     return found

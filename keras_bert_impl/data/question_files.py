@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from keras_bert_impl.data.json_values import parse_json, refuse_half_surrogates
 from keras_bert_impl.data.questions import Answer, Question, QuestionSet, some_of
 from keras_bert_impl.data.rows import NoRowsError, json_type, read_bytes, read_rows, source_name
 
@@ -74,7 +75,7 @@ def read_questions(
 def _load(content: bytes, name: str) -> dict | None:
     """The document in the layout of SQuAD; None for JSON lines."""
     try:
-        document = json.loads(content.decode("utf-8-sig"))
+        document = parse_json(content.decode("utf-8-sig"), name)
     except UnicodeDecodeError as error:
         raise ValueError(f"{name}: not UTF-8: byte {error.start}; save the file as UTF-8") from None
     except json.JSONDecodeError as error:
@@ -138,8 +139,7 @@ def _text(entry, key: str, where: str, may_be_empty: bool = False) -> str:
     value = _field(entry, key, str, where)
     if not value.strip() and not may_be_empty:
         raise ValueError(f"{where}: {key}: expected a text, got an empty one")
-    if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-        raise ValueError(f"{where}: {key}: half of a surrogate pair is not text")
+    refuse_half_surrogates(value, f"{where}: {key}")
     return value
 
 
@@ -150,7 +150,7 @@ def _question(entry, context: int, where: str) -> Question:
     for i, answer in enumerate(_field(entry, "answers", list, where, [])):
         inside = f"{where}.answers[{i}]"
         start = _field(answer, "answer_start", int, inside, -1)
-        answers.append(Answer(_field(answer, "text", str, inside), start))
+        answers.append(Answer(_text(answer, "text", inside, may_be_empty=True), start))
     is_impossible = _field(entry, "is_impossible", bool, where, False)
     if is_impossible and answers:
         raise ValueError(f"{where}: is_impossible is true, but there are answers")

@@ -18,6 +18,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, NamedTuple
 
+from keras_bert_impl.data.json_values import parse_json
+
 __all__ = [
     "FORMATS",
     "NoRowsError",
@@ -256,7 +258,7 @@ def _objects(lines: Iterable[tuple[int, str]], name: str) -> Iterator[Row]:
         if blank:
             raise ValueError(f"{name}:{blank}: blank line between rows: expected a JSON object")
         try:
-            fields = json.loads(_without_end(line))
+            fields = parse_json(_without_end(line), f"{name}:{number}")
         except json.JSONDecodeError as error:
             what = "one JSON object on every line, not a JSON document over several lines"
             hint = f" (expected {what})" if number == 1 and line.strip() in ("[", "{") else ""

@@ -58,7 +58,8 @@ def check_tags(
     if wrong and scheme is None and len(wrong) > _SLIPS * total:
         raise ValueError(
             f"{name}:{wrong[0]}: the file mixes schemes: {len(wrong)} of {total} spans are not "
-            f"written as {found} prescribes, the first one here; give scheme= to have them repaired"
+            f"written as {found} prescribes, the first one here; write them in one scheme "
+            "(`read_tagged` repairs them where scheme= says which)"
         )
     if wrong:
         _logger.warning(
@@ -142,7 +143,7 @@ def _which_iob(tags: Tags, lines, name: str) -> tuple[str, list[int], int]:
         raise ValueError(
             f"{name}:{second[0]}: the file mixes schemes: a span begins with I here, as in IOB1, "
             f"and with B in line {first[0]}, as in IOB2 ({len(second)} and {len(first)} of {total} "
-            "spans); give scheme= to have them repaired"
+            "spans); write them in one scheme (`read_tagged` repairs them where scheme= says which)"
         )
     return ("IOB1", first, total) if len(first) < len(second) else ("IOB2", second, total)
 

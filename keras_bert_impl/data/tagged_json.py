@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from keras_bert_impl.data.json_values import refuse_half_surrogates
 from keras_bert_impl.data.rows import json_type, read_rows, source_name
 from keras_bert_impl.sources import atomic_write
 from keras_bert_impl.text.code_points import CHINESE, DELETED, PUNCTUATION, SPACE, load_code_points
@@ -123,6 +124,7 @@ def read_spans(source: str | os.PathLike | BinaryIO) -> TaggedTexts:
         text = fields.get("text")
         if not isinstance(text, str):
             raise ValueError(f"{where}: expected a string as 'text', got {json_type(text)}")
+        refuse_half_surrogates(fields, where)
         texts.append(text)
         lines.append(number)
         spans.append(_spans_of(fields["label"], text, where) if "label" in fields else None)

@@ -8,10 +8,12 @@ import dataclasses
 import io
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from keras_bert_impl.data.glue import columns_of_set
 from keras_bert_impl.data.rows import NoRowsError
 from keras_bert_impl.jobs.runs import Run, load
 from keras_bert_impl.sources import atomic_file, refuse_existing
@@ -63,17 +65,32 @@ def predict_rows(
     form = _output_format(output, output_format)
     with _open_output(output, overwrite) as stream:
         run = model if isinstance(model, Run) else load(model)
-        if run.layout is not None and inputs.layout is None:
+        if run.layout is not None and inputs.layout is None and _is_of_set(source, run.layout):
             inputs = dataclasses.replace(inputs, layout=run.layout)
         done = 0
+        # One JSON value holds all rows.
+        size = sys.maxsize if form == "json" else _CHUNK
         with contextlib.suppress(NoRowsError):
-            for chunk in run.task.read_inputs(source, inputs, run, _CHUNK):
+            for chunk in run.task.read_inputs(source, inputs, run, size):
                 for line in _lines(run, chunk, form):
                     stream.write(f"{line}\n".encode())
                 stream.flush()
                 done += len(chunk)
                 on_rows(done)
+        if form == "json" and not done:
+            stream.write(json.dumps(run.task.document((), [])).encode() + b"\n")
     return done
+
+
+def _is_of_set(source: str | os.PathLike | BinaryIO, layout: str) -> bool:
+    """Whether a file is laid out as those of the set that the run was trained on."""
+    if hasattr(source, "read"):
+        return False
+    try:
+        columns_of_set(source, layout)
+    except ValueError:
+        return False
+    return True
 
 
 def _output_format(output, output_format: str | None) -> str:

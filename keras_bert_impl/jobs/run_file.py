@@ -23,8 +23,10 @@ def read_run_file(file: Path) -> dict:
         return {}
     try:
         content = json.loads(file.read_text("utf-8"))
-        version = content["format_version"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{file}: not written by this package: {error!r}") from None
+    except ValueError as error:
+        raise ValueError(f"{file}: not written by this package: {error}") from None
+    version = content.get("format_version") if isinstance(content, dict) else None
+    if version is None:
+        raise ValueError(f"{file}: not written by this package: no format_version")
     check_format_version(file, version, FORMAT_VERSION)
     return content

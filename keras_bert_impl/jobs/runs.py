@@ -253,7 +253,7 @@ def load(source: str | os.PathLike) -> Run:
     checkpoint = checkpoints.open_checkpoint(folder)
     content = read_run_file(folder / RUN_FILE)
     name = content.get("task", _TASK_OF_MODEL.get(checkpoint.model_name))
-    if name not in TASKS or checkpoint.model_name not in _TASK_OF_MODEL:
+    if str(name) not in TASKS or checkpoint.model_name not in _TASK_OF_MODEL:
         raise ValueError(
             f"{folder} holds no classifier: fine-tune it first "
             f"(keras-bert finetune --weights {folder} ...)"
@@ -275,15 +275,19 @@ def load(source: str | os.PathLike) -> Run:
     options = {"max_length": min(longest, task.defaults.get("max_length", longest))}
     options |= {"max_length": content["max_length"]} if "max_length" in content else {}
     options |= content.get("options", {})
+    try:
+        columns, options = Columns(**content.get("columns", {})), TaskOptions(**options)
+    except TypeError as error:
+        raise ValueError(f"{folder / RUN_FILE}: not written by this package: {error}") from None
     return _RUNS.get(task.name, TextRun)(
         model=model,
         tokenizer=tokenizer,
         labels=labels,
         pairs=content.get("pairs"),
-        columns=Columns(**content.get("columns", {})),
+        columns=columns,
         folder=folder,
         task=task,
-        options=TaskOptions(**options),
+        options=options,
         layout=content.get("layout"),
     )
 

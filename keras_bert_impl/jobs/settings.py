@@ -122,6 +122,13 @@ class FinetuneSettings:
                 raise ValueError(f"{name} must be more than 0 and at most 1, got {value}")
         if self.freeze_layers < -1:
             raise ValueError(f"freeze_layers must be at least -1, got {self.freeze_layers}")
+        if self.lora_rank is not None and self.freeze_layers == -1:
+            raise ValueError(
+                "lora_rank (--lora-rank) changes projections of the encoder, and freeze_layers=-1 "
+                "(--freeze-layers -1) keeps all of it: leave out one of them"
+            )
+        if not 0 <= self.seed < 2**32:
+            raise ValueError(f"seed must be from 0 to 2**32 - 1, got {self.seed}")
         check_recipe(self.micro_batches, self.r_drop, self.adversarial)
         if self.batch_size % self.micro_batches:
             raise ValueError(

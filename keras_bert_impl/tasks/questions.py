@@ -99,7 +99,7 @@ class QuestionAnswering(Task):
     def cells(self, examples, predictions):
         for answer in predictions:
             text, places = " ".join(answer.text.split()), (str(answer.start), str(answer.end))
-            yield answer.id, text, *places, f"{answer.probability:.6f}"
+            yield " ".join(answer.id.split()), text, *places, f"{answer.probability:.6f}"
 
     def json_lines(self, examples, predictions):
         for answer in predictions:

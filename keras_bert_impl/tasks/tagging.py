@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from itertools import chain
@@ -12,7 +13,13 @@ import numpy as np
 from keras_bert_impl.data.batches import PerToken
 from keras_bert_impl.data.rows import read_lines
 from keras_bert_impl.data.tag_checks import discover_tags, encode_tags
-from keras_bert_impl.data.tagged_json import TaggedTexts, label_of_spans, read_spans, split_texts
+from keras_bert_impl.data.tagged_json import (
+    TaggedTexts,
+    label_of_spans,
+    read_spans,
+    split_texts,
+    split_words,
+)
 from keras_bert_impl.data.tagging import TaggedSentences, read_tagged, tagged_lines
 from keras_bert_impl.data.windows import encode_words
 from keras_bert_impl.decoding.entities import (
@@ -32,6 +39,11 @@ from keras_bert_impl.text.tag_schemes import (
 )
 
 __all__ = ["TaggedText", "TokenClassification"]
+
+_logger = logging.getLogger(__name__)
+
+# So many words in one are a sentence.
+_LONG = 20
 
 _FORMS = ("tsv", "jsonl", "text")
 
@@ -153,7 +165,14 @@ class TokenClassification(Task):
         elif form == "jsonl":
             yield read_spans(source)
         else:
-            yield read_tagged(source, labelled=False)
+            examples = read_tagged(source, labelled=False)
+            if _seems_sentences(examples, run.labels):
+                _logger.warning(
+                    "%s: read as one word a line, in the first column: for a sentence a line give "
+                    "the format text (--format text)",
+                    examples.path,
+                )
+            yield examples
 
     def tsv_lines(self, examples, predictions):
         """The file that was read with one column more; of texts, a word a line."""
@@ -180,7 +199,7 @@ class TokenClassification(Task):
             yield row
 
     def document(self, examples, predictions):
-        return list(self.json_lines(examples, predictions))
+        return list(self.json_lines(examples, predictions)) if predictions else []
 
     def errors(self, examples, predictions):
         wrong = [("line", "word", "tag", "prediction", "probability")]
@@ -213,13 +232,22 @@ class TokenClassification(Task):
         return found
 
 
+def _seems_sentences(examples: TaggedSentences, labels: Sequence[str]) -> bool:
+    """Whether lines end in no tag, or hold many words (of Chinese, without a space)."""
+    fields = examples.raw_lines[examples.lines[0][0] - 1].split()
+    return (len(fields) > 1 and fields[-1] not in labels) or any(
+        len(word) > _LONG and len(split_words(word)[0]) > _LONG
+        for word in chain.from_iterable(examples.words)
+    )
+
+
 def _form(source, inputs) -> str:
     """``tsv`` (columns), ``jsonl``, or ``text`` (a sentence a line)."""
     if inputs.format is None:
         by_name = not hasattr(source, "read") and str(source).endswith((".json", ".jsonl"))
         return "jsonl" if by_name else "tsv"
     if inputs.format not in _FORMS:
-        raise ValueError(f"format must be one of {', '.join(_FORMS)}, got {inputs.format!r}")
+        raise ValueError(f"format must be one of {', '.join(_FORMS)}, got {str(inputs.format)!r}")
     return inputs.format
 
 

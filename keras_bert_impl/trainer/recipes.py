@@ -19,6 +19,6 @@ def check_recipe(micro_batches: int, r_drop: float, adversarial: float) -> None:
         raise ValueError(f"micro_batches must be at least 1, got {micro_batches}")
     for name, value in (("r_drop", r_drop), ("adversarial", adversarial)):
         if not 0 <= value < math.inf:
-            raise ValueError(f"{name} must be at least 0, got {value}")
+            raise ValueError(f"{name} must be at least 0 and finite, got {value}")
     if r_drop and adversarial:
         raise ValueError(f"expected r_drop or adversarial, got both ({r_drop} and {adversarial})")

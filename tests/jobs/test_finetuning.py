@@ -140,6 +140,7 @@ REFUSED = {
     "warmup": (1.5, r"warmup must be a share from 0 to 1, got 1.5"),
     "metric": ("bleu", "metric must be one of accuracy, f1, mcc, f1-binary, got 'bleu'"),
     "dtype": ("int4", "dtype must be one of float32, .* got 'int4'"),
+    "seed": (-1, r"seed must be from 0 to 2\*\*32 - 1, got -1"),
     "weights": ("none", "needs --size and --vocab"),
     "size": ("tiny", r"--size goes with --weights none"),
 }
@@ -192,3 +193,8 @@ def test_a_vocabulary_for_another_language_is_named(toy, tmp_path, caplog, text,
     warn_of_unknown(options, encode_texts(tokenizer, [text], None), tokenizer.vocab)
     message = f"50 % of the tokens are [UNK] with the vocabulary of {toy.weights}"
     assert (message in caplog.text) == warned
+
+
+def test_lora_in_a_frozen_encoder_is_refused(toy, tmp_path):
+    with pytest.raises(ValueError, match=r"leave out one of them"):
+        settings(toy, tmp_path / "run", lora_rank=2, freeze_layers=-1)

@@ -77,6 +77,16 @@ def test_a_classifier_without_training_json(trained, tmp_path):
         ('{"format_version": 2}', r"training.json: format_version 2 is not known .*upgrade"),
         ("[]", r"training.json: not written by this package"),
         ("{", r"training.json: not written by this package"),
+        ("{}", r"training.json: not written by this package: no format_version"),
+        ('{"format_version": 1, "task": ["x"]}', "holds no classifier"),
+        (
+            '{"format_version": 1, "task": "classification", "options": {"x": 1}}',
+            r"training.json: not written by this package: .*'x'",
+        ),
+        (
+            '{"format_version": 1, "task": "classification", "columns": {"y": 1}}',
+            r"training.json: not written by this package: .*'y'",
+        ),
     ],
 )
 def test_damaged_or_newer_runs(trained, tmp_path, content, message):

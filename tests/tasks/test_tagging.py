@@ -30,6 +30,32 @@ def spans_of(text: str) -> list[Span]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("content", "warned"),
+    [
+        ("He saw Bob .\nBob saw me .\n", True),
+        ("今天天气很好我们一起去公园散步然后回家吃饭。\n", True),
+        ("He\nsaw\nBob\nhttp://a.example/b/c/d/e/f/g/h/i/j/k\n", False),
+        ("He O\nsaw O\nBob B-X\n", False),
+        ("今 O\n天 O\n", False),
+    ],
+)
+def test_sentences_read_as_words_are_warned_of(content, warned, caplog):
+    run = SimpleNamespace(labels=["B-X", "I-X", "O"])
+    source = io.BytesIO(content.encode())
+    list(TASKS["token-classification"].read_inputs(source, InputOptions(), run, 10))
+    assert ("--format text" in caplog.text) == warned
+
+
+def test_one_json_value_for_all_rows(tagger, tmp_path):
+    texts = tmp_path / "texts.txt"
+    texts.write_text("good film\n" * 4200)
+    jobs.predict_rows(tagger.run, texts, tmp_path / "all.json", PLAIN)
+    assert len(json.loads((tmp_path / "all.json").read_text())) == 4200
+    jobs.predict_rows(tagger.run, io.BytesIO(b"token tag\n"), tmp_path / "none.json")
+    assert json.loads((tmp_path / "none.json").read_text()) == []
+
+
 @pytest.fixture(scope="module")
 def tagger(toy, tmp_path_factory) -> SimpleNamespace:
     """A run on JSON lines with spans, of which one cuts a word: its file and the result."""

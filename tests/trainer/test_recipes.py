@@ -160,8 +160,8 @@ def test_a_short_perturbation_is_plain_training():
 def test_what_is_refused():
     for values, message in [
         ((0, 0, 0), "micro_batches must be at least 1, got 0"),
-        ((1, -1, 0), "r_drop must be at least 0, got -1"),
-        ((1, 0, float("nan")), "adversarial must be at least 0, got nan"),
+        ((1, -1, 0), "r_drop must be at least 0 and finite, got -1"),
+        ((1, 0, float("nan")), "adversarial must be at least 0 and finite, got nan"),
         ((1, 0.5, 1.0), r"expected r_drop or adversarial, got both \(0.5 and 1.0\)"),
     ]:
         with pytest.raises(ValueError, match=message):
