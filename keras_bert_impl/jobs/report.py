@@ -31,6 +31,8 @@ CURVES_FILE = "curves.png"
 LOGS_FOLDER = "logs"
 
 _MOST_MISTAKES = 30
+# Columns in which nothing says something.
+_ANSWERS = ("answers", "prediction")
 _MOST_LABELS = 40
 _LARGEST_MATRIX = 20
 _NOT_SCORES = {"examples", "constant", "negative_mse"}
@@ -180,9 +182,11 @@ def _mistakes(errors: list[list[str]]) -> str:
     if "probability" in header:
         place, title = header.index("probability"), "Most confident mistakes"
         rows.sort(key=lambda row: -float(row[place]))
-    empty = [i for i in range(len(header)) if not any(row[i] for row in rows)]
-    keep = [i for i in range(len(header)) if i not in empty]
-    shown = [[row[i] for i in keep] for row in rows[:_MOST_MISTAKES]]
+    keep = [i for i in range(len(header)) if any(row[i] for row in rows) or header[i] in _ANSWERS]
+    shown = [
+        [row[i] or ("(no answer)" if header[i] in _ANSWERS else "") for i in keep]
+        for row in rows[:_MOST_MISTAKES]
+    ]
     note = f"{min(total, _MOST_MISTAKES)} of {total:,}; all of them are in errors.tsv"
     return section(title, table([header[i] for i in keep], shown, note=note))
 

@@ -84,7 +84,7 @@ class QuestionAnswering(Task):
             is_chinese = bool(_HAN.search(examples.contexts[0]))
             report = (cmrc_scores if is_chinese else squad_scores)(answers, texts)
         return {
-            **report,
+            **{name: value for name, value in report.items() if not name.endswith("total")},
             "examples": len(examples),
             "constant": len(set(texts.values())) == 1 < len(texts),
         }
@@ -119,7 +119,7 @@ class QuestionAnswering(Task):
     def errors(self, examples, predictions):
         wrong = [("id", "answers", "prediction", "probability", "question")]
         for question, found in zip(examples.questions, predictions, strict=True):
-            golds = [answer.text for answer in question.answers]
+            golds = list(dict.fromkeys(answer.text for answer in question.answers))
             if found.text not in (golds or [""]):
                 shown = (" | ".join(golds), found.text, f"{found.probability:.6f}")
                 wrong.append((question.id, *shown, question.text))
