@@ -254,7 +254,11 @@ class Trainer(OutputLosses, keras.Model):
         )
         metrics = self._compile_metrics
         if metrics is not None and not metrics.built and y is not None:
-            metrics.build(y, self.compute_output_spec(x))
+            try:
+                outputs = self.compute_output_spec(x)
+            except (KeyError, TypeError, ValueError):
+                return  # The first step says what is wrong with the inputs.
+            metrics.build(y, outputs)
         if self.optimizer is not None and not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
 
