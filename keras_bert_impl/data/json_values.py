@@ -28,6 +28,6 @@ def parse_json(text: str, where: str) -> Any:
 def refuse_half_surrogates(value: Any, where: str) -> None:
     """Raises ValueError where a string of a JSON value is no text and so cannot be written."""
     try:
-        json.dumps(value, ensure_ascii=False).encode()
+        (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).encode()
     except UnicodeEncodeError:
         raise ValueError(f"{where}: half of a surrogate pair is not text") from None

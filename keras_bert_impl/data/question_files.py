@@ -115,9 +115,6 @@ def _in_lines(content: bytes, name: str, contexts: list[str]) -> Iterator[tuple[
         yield where, {"id": str(number), **entry}
 
 
-_KINDS = {str: "a string", list: "an array", int: "a number", bool: "a boolean"}
-
-
 def _field(entry, key: str, kind: type, where: str, default=None):
     """`entry[key]`, which has to be of a kind."""
     if not isinstance(entry, dict):
@@ -131,7 +128,7 @@ def _field(entry, key: str, kind: type, where: str, default=None):
         )
     value = entry[key]
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ValueError(f"{where}: {key}: expected {_KINDS[kind]}, got {json_type(value)}")
+        raise ValueError(f"{where}: {key}: expected {json_type(kind())}, got {json_type(value)}")
     return value
 
 

@@ -17,6 +17,7 @@ from keras_bert_impl.data.columns import (
     is_header,
     refuse_hidden_header,
 )
+from keras_bert_impl.data.json_values import refuse_half_surrogates
 from keras_bert_impl.data.rows import (
     NoRowsError,
     Row,
@@ -183,8 +184,7 @@ class _Layout:
         value = row.fields[key]
         if not isinstance(value, str):
             raise ValueError(f"{where}: key {key!r}: expected a string, got {json_type(value)}")
-        if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-            raise ValueError(f"{where}: key {key!r}: half of a surrogate pair is not text")
+        refuse_half_surrogates(value, f"{where}: key {key!r}")
         return value
 
     def label_of(self, row: Row) -> str:

@@ -16,6 +16,7 @@ from keras_bert_impl.data.corpus.documents import (
     in_parts,
 )
 from keras_bert_impl.data.corpus.files import Line, read_lines, reading
+from keras_bert_impl.data.json_values import refuse_half_surrogates
 
 __all__ = ["read_json_lines", "read_plain", "read_wikiextractor"]
 
@@ -96,8 +97,7 @@ def _text_of(raw: bytes, path: str, number: int) -> str:
     text = record["text"]
     if not isinstance(text, str):
         raise ValueError(f"{where}: key 'text': expected a string, got {type(text).__name__}")
-    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise ValueError(f"{where}: key 'text': half of a surrogate pair is not text")
+    refuse_half_surrogates(text, f"{where}: key 'text'")
     return text
 
 
