@@ -18,7 +18,7 @@ from keras_bert_impl.jobs.preparation import TrainingFiles, write_errors, write_
 from keras_bert_impl.jobs.progress import DevSet
 from keras_bert_impl.jobs.runs import FORMAT_VERSION, RUN_FILE
 from keras_bert_impl.jobs.settings import FinetuneSettings
-from keras_bert_impl.sources import atomic_folder, storage
+from keras_bert_impl.sources import storage
 from keras_bert_impl.tasks import TaskOptions
 
 __all__ = ["run_folder", "write_dev", "write_records"]
@@ -42,14 +42,11 @@ def run_folder(output: str, is_chief: bool) -> Iterator[Path]:
     if not is_chief:
         with tempfile.TemporaryDirectory() as temporary:
             yield Path(temporary)
-    elif storage.is_remote(output):
-        if storage.names(output):
-            raise FileExistsError(f"output folder {output} is not empty: name another folder")
-        with storage.filled(output, last=CONFIG_FILE) as folder:
-            yield folder
-    else:
-        with atomic_folder(output) as folder:
-            yield folder
+        return
+    if storage.is_remote(output) and storage.names(output):
+        raise FileExistsError(f"output folder {output} is not empty: name another folder")
+    with storage.new_folder(output, last=CONFIG_FILE) as folder:
+        yield folder
 
 
 def write_records(

@@ -31,6 +31,7 @@ __all__ = [
     "join",
     "local_copy",
     "names",
+    "new_folder",
     "open_binary",
     "read_text",
     "remove",
@@ -168,6 +169,23 @@ def filled(folder: str, *, last: str) -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as temporary:
         yield Path(temporary)
         upload(temporary, folder, last=last)
+
+
+@contextlib.contextmanager
+def new_folder(path: str, *, last: str, replace: bool = False) -> Iterator[Path]:
+    """Yields a local folder that becomes `path` where the block succeeds.
+
+    Args:
+        path: local, which then appears at once and whole, or not.
+        last: the file that makes one that is not local whole, written last.
+        replace: of `atomic_folder`.
+    """
+    with (
+        filled(path, last=last)
+        if is_remote(path)
+        else atomic_folder(path, replace=replace) as folder
+    ):
+        yield folder
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from keras_bert_impl.sources import atomic_folder, storage
+from keras_bert_impl.sources import storage
 from keras_bert_impl.sources.formats import check_format_version, file_sha256
 
 __all__ = ["Checkpoints", "Interrupted", "SaveCheckpoints", "signals_deferred"]
@@ -83,12 +83,8 @@ class Checkpoints:
         """
         storage.remove_partial(self.folder)
         target = storage.join(self.folder, f"{PREFIX}{step:08d}")
-        if storage.is_remote(target):
-            with storage.filled(target, last=STATE_FILE) as temporary:
-                self._write(model, temporary, step, state)
-        else:
-            with atomic_folder(target, replace=True) as temporary:
-                self._write(model, temporary, step, state)
+        with storage.new_folder(target, last=STATE_FILE, replace=True) as temporary:
+            self._write(model, temporary, step, state)
         for old in self.steps()[: -self.keep]:
             storage.remove(storage.join(self.folder, f"{PREFIX}{old:08d}"))
 
