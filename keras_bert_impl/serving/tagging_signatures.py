@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_bert_impl.data.graph_windows import word_rows
-from keras_bert_impl.data.tagged_json import split_words
+from keras_bert_impl.data.tagged_json import split_texts
 from keras_bert_impl.data.tagging import TaggedSentences
 from keras_bert_impl.decoding.classification import label_names
 from keras_bert_impl.decoding.graph_tags import best_tags, entities_of_tags
@@ -26,6 +26,7 @@ from keras_bert_impl.serving.signatures import (
     token_outputs,
 )
 from keras_bert_impl.tasks import TASKS, TaggedText
+from keras_bert_impl.tasks.tagging import joined_offsets
 from keras_bert_impl.text.characters import Characters, Words, find_words, valid_utf8
 
 __all__ = ["WORDS", "TaggingSignatures"]
@@ -142,16 +143,17 @@ class TaggingSignatures(Signatures):
 
     def samples(self) -> Samples:
         texts = self.sentences()
-        words = ["\n".join(split_words(text)[0]) for text in texts]
+        words = ["\n".join(words) for words in split_texts(texts, []).words]
         return {SERVING_DEFAULT: {"text": texts}, WORDS: {"words": words}}
 
     def expected(self, samples: Samples) -> dict[str, dict[str, np.ndarray]]:
         texts = samples[SERVING_DEFAULT]["text"]
-        split = [split_words(text) for text in texts]
-        sentences, offsets = [words for words, _ in split], [places for _, places in split]
+        split = split_texts(texts, [])
         lines = [words.split("\n") if words else [] for words in samples[WORDS]["words"]]
         return {
-            SERVING_DEFAULT: tagged_arrays(self._found(sentences, texts, offsets), offsets),
+            SERVING_DEFAULT: tagged_arrays(
+                self._found(split.words, texts, split.offsets), split.offsets
+            ),
             WORDS: tagged_arrays(self._found(lines)),
         }
 
@@ -175,11 +177,7 @@ def tagged_arrays(found: list[TaggedText], offsets=None) -> dict[str, np.ndarray
         offsets: start and end of each word; by default those of words joined by one character.
     """
     if offsets is None:
-        ends = [np.cumsum([len(word) + 1 for word in one.words]) - 1 for one in found]
-        offsets = [
-            [(int(end) - len(word), int(end)) for word, end in zip(one.words, part, strict=True)]
-            for one, part in zip(found, ends, strict=True)
-        ]
+        offsets = [joined_offsets(one.words) for one in found]
     entities = [one.entities for one in found]
     return {
         "words": _array([one.words for one in found], object),

@@ -38,7 +38,7 @@ from keras_bert_impl.text.tag_schemes import (
     tags_of_spans,
 )
 
-__all__ = ["TaggedText", "TokenClassification"]
+__all__ = ["TaggedText", "TokenClassification", "joined_offsets"]
 
 _logger = logging.getLogger(__name__)
 
@@ -223,13 +223,18 @@ class TokenClassification(Task):
             zip(sentences, predictions, strict=True)
         ):
             if texts is None:
-                text, ends = " ".join(words), np.cumsum([len(word) + 1 for word in words]) - 1
-                places = [(int(end) - len(w), int(end)) for w, end in zip(words, ends, strict=True)]
+                text, places = " ".join(words), joined_offsets(words)
             else:
                 text, places = texts[number], offsets[number]
             entities = find_entities(text, places, tags, probabilities)
             found.append(TaggedText(list(words), list(tags), list(probabilities), entities))
         return found
+
+
+def joined_offsets(words: Sequence[str]) -> list[tuple[int, int]]:
+    """Start and end of each word in the words joined by one character."""
+    ends = np.cumsum([len(word) + 1 for word in words]) - 1
+    return [(int(end) - len(word), int(end)) for word, end in zip(words, ends, strict=True)]
 
 
 def _seems_sentences(examples: TaggedSentences, labels: Sequence[str]) -> bool:
