@@ -65,7 +65,11 @@ def predict_rows(
     form = _output_format(output, output_format)
     with _open_output(output, overwrite) as stream:
         run = model if isinstance(model, Run) else load(model)
-        if run.layout is not None and inputs.layout is None and _is_of_set(source, run.layout):
+        if (
+            run.layout is not None
+            and inputs.layout is None
+            and _is_of_set(source, run.layout, inputs.format)
+        ):
             inputs = dataclasses.replace(inputs, layout=run.layout)
         done = 0
         # One JSON value holds all rows.
@@ -82,12 +86,12 @@ def predict_rows(
     return done
 
 
-def _is_of_set(source: str | os.PathLike | BinaryIO, layout: str) -> bool:
+def _is_of_set(source: str | os.PathLike | BinaryIO, layout: str, form: str | None) -> bool:
     """Whether a file is laid out as those of the set that the run was trained on."""
     if hasattr(source, "read"):
         return False
     try:
-        columns_of_set(source, layout)
+        columns_of_set(source, layout, form)
     except ValueError:
         return False
     return True

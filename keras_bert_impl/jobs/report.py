@@ -10,6 +10,8 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
+from keras_bert_impl.checkpoints.store import WEIGHTS_FILE
+from keras_bert_impl.jobs.finetuning_records import ERRORS_FILE, HISTORY_FILE, METRICS_FILE
 from keras_bert_impl.jobs.report_page import (
     bars,
     confusions,
@@ -21,6 +23,7 @@ from keras_bert_impl.jobs.report_page import (
     table,
     tiles,
 )
+from keras_bert_impl.jobs.run_file import RUN_FILE
 from keras_bert_impl.sources import atomic_file, atomic_write
 from keras_bert_impl.tasks import find_task
 
@@ -50,14 +53,14 @@ class _Run:
 
     @classmethod
     def read(cls, folder: Path) -> _Run:
-        errors = folder / "errors.tsv"
+        errors = folder / ERRORS_FILE
         lines = errors.read_text("utf-8").split("\n")[:-1] if errors.is_file() else []
         return cls(
-            training=json.loads((folder / "training.json").read_text("utf-8")),
-            dev=json.loads((folder / "metrics.json").read_text("utf-8"))["dev"],
-            epochs=json.loads((folder / "history.json").read_text("utf-8"))["epochs"],
+            training=json.loads((folder / RUN_FILE).read_text("utf-8")),
+            dev=json.loads((folder / METRICS_FILE).read_text("utf-8"))["dev"],
+            epochs=json.loads((folder / HISTORY_FILE).read_text("utf-8"))["epochs"],
             errors=[line.split("\t") for line in lines],
-            size=(folder / "model.weights.h5").stat().st_size,
+            size=(folder / WEIGHTS_FILE).stat().st_size,
         )
 
     @property
@@ -187,7 +190,7 @@ def _mistakes(errors: list[list[str]]) -> str:
         [row[i] or ("(no answer)" if header[i] in _ANSWERS else "") for i in keep]
         for row in rows[:_MOST_MISTAKES]
     ]
-    note = f"{min(total, _MOST_MISTAKES)} of {total:,}; all of them are in errors.tsv"
+    note = f"{min(total, _MOST_MISTAKES)} of {total:,}; all of them are in {ERRORS_FILE}"
     return section(title, table([header[i] for i in keep], shown, note=note))
 
 
