@@ -64,8 +64,6 @@ class Data(NamedTuple):
 
 
 def read(arguments) -> Data:
-    from dataclasses import replace
-
     from keras_bert_impl import BertTokenizer
     from keras_bert_impl.tasks import InputOptions, TaskOptions, find_task
 
@@ -81,7 +79,7 @@ def read(arguments) -> Data:
     for path in (arguments.dev, *arguments.more):
         found = task.read(path, inputs, getattr(examples, "columns", None))
         tests[path.name] = found, task.encode(tokenizer, found, labels, options)
-    return Data(recipe, task, labels, train, tests, replace(options))
+    return Data(recipe, task, labels, train, tests, options)
 
 
 def train_ours(arguments, data: Data, seed: int):
