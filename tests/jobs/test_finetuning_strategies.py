@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 
-import h5py
 import keras
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from keras_bert_impl import jobs
 from keras_bert_impl.sources import storage
 from tests.conftest import REPO
 from tests.jobs.machines import free_ports
-from tests.jobs.toy import settings
+from tests.jobs.toy import settings, weights_of
 
 if keras.backend.backend() != "tensorflow":
     pytest.skip("tf.distribute is TensorFlow's", allow_module_level=True)
@@ -49,17 +48,6 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("strategies")
     end(start(folder))
     return folder
-
-
-def weights_of(folder) -> dict[str, np.ndarray]:
-    found = {}
-    with h5py.File(folder / "model.weights.h5") as file:
-        file.visititems(
-            lambda name, item: (
-                found.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None
-            )
-        )
-    return found
 
 
 def assert_same_run(folder, expected):

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 
-import h5py
 import numpy as np
 import pytest
 
@@ -16,6 +15,7 @@ from keras_bert_impl.jobs.pretraining_progress import PretrainStep, PretrainSumm
 from keras_bert_impl.models import BertClassifier
 from keras_bert_impl.sources.locking import locked
 from tests.jobs import pretraining_toy
+from tests.jobs.toy import weights_of
 
 STEPS = 10
 
@@ -47,17 +47,6 @@ def finished(settings_of, tmp_path_factory):
     events = []
     result = pretrain(settings_of(folder), events.append)
     return result, folder, events
-
-
-def weights_of(folder):
-    found = {}
-    with h5py.File(folder / "model.weights.h5") as file:
-        file.visititems(
-            lambda name, item: (
-                found.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None
-            )
-        )
-    return found
 
 
 def assert_same_weights(one, other, atol=0.0):

@@ -6,6 +6,8 @@ import random
 from pathlib import Path
 from types import SimpleNamespace
 
+import h5py
+import numpy as np
 import pytest
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -85,3 +87,15 @@ def trained(toy, tmp_path_factory) -> SimpleNamespace:
     folder, events = tmp_path_factory.mktemp("runs") / "toy", []
     result = finetune(settings(toy, folder), events.append)
     return SimpleNamespace(folder=folder, result=result, events=events)
+
+
+def weights_of(folder) -> dict[str, np.ndarray]:
+    """The weights in a run folder by their paths."""
+    found = {}
+    with h5py.File(folder / "model.weights.h5") as file:
+        file.visititems(
+            lambda name, item: (
+                found.update({name: item[()]}) if isinstance(item, h5py.Dataset) else None
+            )
+        )
+    return found

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import keras
@@ -50,3 +54,16 @@ def make_run(kind: str, config: BertConfig = CONFIG, tokens=None, **options) -> 
         task=TASKS[kind],
         options=TaskOptions(**{**LENGTHS, **options}),
     )
+
+
+def run_fresh(script: str, *arguments) -> dict:
+    """What a script prints last, as JSON, in a fresh process on the CPU."""
+    done = subprocess.run(
+        [sys.executable, "-c", script, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.splitlines()[-1])

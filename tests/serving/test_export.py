@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import errno
-import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +15,7 @@ from keras_bert_impl.serving import export as export_module
 from keras_bert_impl.serving.export import export_classifier
 from keras_bert_impl.serving.verify import VerifyReport, verify
 from keras_bert_impl.text.vocab import Vocab
+from tests.serving.runs import run_fresh
 from tests.serving.tiny import CONFIG, LABELS, MAX_LENGTH, classifier, tokenizer
 
 TEXTS = [
@@ -229,15 +226,7 @@ print(json.dumps(answers))
 
 @pytest.fixture(scope="module")
 def answers(exported):
-    done = subprocess.run(
-        [sys.executable, "-c", ASK, str(exported[1]), str(MAX_LENGTH)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return run_fresh(ASK, exported[1], MAX_LENGTH)
 
 
 @pytest.mark.parametrize(

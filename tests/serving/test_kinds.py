@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,7 +11,7 @@ import tensorflow as tf
 from keras_bert_impl.data.tagged_json import split_words
 from keras_bert_impl.jobs.exporting import export_run
 from keras_bert_impl.serving.signatures import SERVING_DEFAULT
-from tests.serving.runs import make_run
+from tests.serving.runs import make_run, run_fresh
 
 KINDS = {
     "regression": {},
@@ -233,15 +230,7 @@ print(json.dumps(answers))
 
 @pytest.fixture(scope="module")
 def answers(exports):
-    done = subprocess.run(
-        [sys.executable, "-c", ASK, *(str(result.path) for _, result in exports.values())],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": "-1"},
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return run_fresh(ASK, *(result.path for _, result in exports.values()))
 
 
 def test_odd_requests(exported, answers):
