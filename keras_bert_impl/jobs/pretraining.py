@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import time
 
+from keras_bert_impl.jobs.preparation import config_of_size
 from keras_bert_impl.jobs.pretraining_inputs import check_remote
 from keras_bert_impl.jobs.pretraining_progress import OnEvent, PretrainResult
 from keras_bert_impl.jobs.pretraining_run import PretrainRun
 from keras_bert_impl.jobs.pretraining_settings import PretrainSettings
 from keras_bert_impl.jobs.progress import Stage
-from keras_bert_impl.jobs.run_folder import read_record
+from keras_bert_impl.jobs.run_folder import check_same_run, read_record
 from keras_bert_impl.training import strategies
 
 __all__ = ["PretrainResult", "pretrain", "settings_to_resume"]
@@ -21,17 +22,20 @@ def settings_to_resume(output: str | os.PathLike, **changes) -> PretrainSettings
 
     Raises:
         FileNotFoundError: there is no run.
-        ValueError: it was written in a newer format, or a change is out of range.
+        ValueError: it was written in a newer format, a change is out of range, or `size` or
+            `init_checkpoint` begin with another model; the message lists what differs.
     """
-    options = read_record(output)["options"]
+    record = read_record(output)
+    options, config = record["options"], record["model"]["config"]
     given = {name: value for name, value in changes.items() if value is not None}
-    for name in ("size", "init_checkpoint"):
-        if name in given:
-            option = f"--{name.replace('_', '-')}"
-            raise ValueError(
-                f"--resume goes on with the model of the run and {option} begins with another: "
-                "give one of them"
-            )
+    names = [name for name in ("size", "init_checkpoint") if name in given]
+    before = {name: options[name] for name in names}
+    after = {name: os.fspath(given[name]) for name in names}
+    if before.get("size"):
+        before["size"] = after["size"]
+        before["config"] = config
+        after["config"] = config_of_size(given["size"], config["vocab_size"])[0].to_dict()
+    check_same_run(os.fspath(output), {"model": before}, {"model": after})
     return PretrainSettings(**{**options, **given, "output": output, "resume": True})
 
 

@@ -117,6 +117,6 @@ class PretrainSettings:
     def to_dict(self) -> dict:
         """For JSON; paths as strings."""
         values = dataclasses.asdict(self)
-        for name in ("data", "output", "init_checkpoint", "vocab", "eval_data"):
+        for name in ("data", "size", "output", "init_checkpoint", "vocab", "eval_data"):
             values[name] = None if values[name] is None else os.fspath(values[name])
         return values

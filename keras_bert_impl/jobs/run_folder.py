@@ -13,7 +13,7 @@ from keras_bert_impl.sources import storage
 from keras_bert_impl.sources.formats import check_format_version
 from keras_bert_impl.sources.locking import LOCK_FILE
 
-__all__ = ["Claim", "History", "begin_or_resume", "forget", "read_record"]
+__all__ = ["Claim", "History", "begin_or_resume", "check_same_run", "forget", "read_record"]
 
 FORMAT_VERSION = 1
 RECORD_FILE = "pretraining.json"
@@ -56,21 +56,28 @@ def begin_or_resume(folder: str, record: dict, *, resume: bool, allow_changes: b
             )
         _write(file, record)
         return
-    before = read_record(folder)
+    record = json.loads(json.dumps(record))
+    if check_same_run(folder, read_record(folder), record, allow_changes):
+        _write(file, record)
+
+
+def check_same_run(folder: str, before: dict, after: dict, allow_changes: bool = False) -> bool:
+    """Whether two records differ, but for `options`.
+
+    Raises:
+        ValueError: they do and must not; the message lists what differs.
+    """
     changed = [
-        change
-        for change in _differences(before, json.loads(json.dumps(record)))
-        if not change[0].startswith("options.")
+        change for change in _differences(before, after) if not change[0].startswith("options.")
     ]
-    if not changed:
-        return
-    lines = "\n".join(f"  {name}: {old!r} in the run, {new!r} now" for name, old, new in changed)
-    if not allow_changes or any(name.split(".")[0] == "model" for name, _, _ in changed):
+    is_other_model = any(name.split(".")[0] == "model" for name, _, _ in changed)
+    if is_other_model or (changed and not allow_changes):
+        lines = (f"  {name}: {old!r} in the run, {new!r} now\n" for name, old, new in changed)
         raise ValueError(
-            f"{folder}: the run to resume differs:\n{lines}\n"
+            f"{folder}: the run to resume differs:\n{''.join(lines)}"
             "give what it was begun with, or --allow-changes (not for the model)"
         )
-    _write(file, record)
+    return bool(changed)
 
 
 def forget(folder: str) -> None:

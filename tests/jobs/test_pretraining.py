@@ -193,12 +193,6 @@ def test_a_run_stopped_before_its_first_checkpoint_resumes_from_its_weights(
     assert result.eval["loss"] == pytest.approx(finished[0].eval["loss"], abs=1e-4)
 
 
-@pytest.mark.parametrize("option", ["size", "init_checkpoint"])
-def test_another_model_cannot_be_resumed(option, finished):
-    with pytest.raises(ValueError, match=f"--{option.replace('_', '-')} begins with another"):
-        settings_to_resume(finished[1], **{option: "tiny"})
-
-
 def test_a_run_that_could_not_begin_leaves_its_folder_free(settings_of, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -256,6 +250,31 @@ def test_a_run_resumed_with_other_data(settings_of, shards, tmp_path, every_step
     other = pretraining_toy.make_shards(tmp_path / "other", seed=9)
     with pytest.raises(ValueError, match=r"data\.files\."):
         pretrain(settings_to_resume(folder, data=other))
+
+
+def test_a_run_resumed_with_another_model(settings_of, config, tmp_path, every_step_told):
+    folder, file = tmp_path / "run", tmp_path / "other.json"
+    interrupt(settings_of(folder), 3)
+    saved = sorted((folder / "checkpoints").iterdir())
+    pretraining_toy.write_config(file, hidden_dropout_prob=0.3)
+    for changes, message in (
+        ({"size": file}, r"model\.config\.hidden_dropout_prob: 0\.1 in the run, 0\.3 now"),
+        ({"init_checkpoint": "minilm"}, r"model\.init_checkpoint: None in the run, 'minilm' now"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            settings_to_resume(folder, **changes, allow_changes=True)
+    assert sorted((folder / "checkpoints").iterdir()) == saved
+    # The command that began the run goes on with it, also from a copy of the same config.
+    same = pretraining_toy.write_config(file)
+    pretrain(settings_to_resume(folder, size=same))
+
+
+def test_a_run_from_weights_resumed_with_a_size(settings_of, finished, tmp_path, every_step_told):
+    start = {"size": None, "init_checkpoint": finished[1], "steps": 4}
+    interrupt(settings_of(tmp_path / "run", **start), 3)
+    with pytest.raises(ValueError, match=r"model\.size: None in the run, 'tiny' now"):
+        settings_to_resume(tmp_path / "run", size="tiny")
+    pretrain(settings_to_resume(tmp_path / "run", init_checkpoint=finished[1]))
 
 
 def test_two_runs_in_one_folder(settings_of, tmp_path):

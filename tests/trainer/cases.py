@@ -38,6 +38,7 @@ class Case:
     steps_per_execution: int = 1
     dtype: str = "float32"
     adversarial: float = 0.0
+    r_drop: float = 0.0
 
 
 EVERYTHING = {"global_clipnorm": 0.1, "ema": True, "micro_batches": 4, "steps_per_execution": 4}
@@ -93,7 +94,7 @@ def make_model(case: Case) -> keras.Model:
     options = {"steps_per_execution": case.steps_per_execution}
     if keras.backend.backend() == "tensorflow":
         options |= {"micro_batches": case.micro_batches, "jit_compile": False}
-        options["adversarial"] = case.adversarial
+        options |= {"adversarial": case.adversarial, "r_drop": case.r_drop}
     if case.kind == "classifier":
         options["loss"] = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer, **options)

@@ -19,6 +19,8 @@ CASES = {
     "pretrainer: everything": Case(**EVERYTHING),
     "classifier: clip, ema": Case("classifier", global_clipnorm=0.1, ema=True, adversarial=0.3),
     "classifier: everything": Case("classifier", **EVERYTHING, adversarial=0.3),
+    # Without dropout, which would differ, the divergence is 0.
+    "classifier: r_drop": Case("classifier", r_drop=1.0),
 }
 # What must give the same as another case on one device: whole batches, one step at a time.
 ALIKE = {name: name.replace("everything", "clip, ema") for name in CASES if "everything" in name}
@@ -27,7 +29,7 @@ ALIKE = {name: name.replace("everything", "clip, ema") for name in CASES if "eve
 RUNS = {
     1: [name for name in CASES if name not in ALIKE],
     2: [name for name in CASES if "clip, ema" not in name],
-    4: [*ALIKE.values()],
+    4: [*ALIKE.values(), "classifier: r_drop"],
 }
 
 
