@@ -1,14 +1,16 @@
-"""What README.md shows is true: its files exist, its commands are there, its Python runs."""
+"""What README.md, docs/ and examples/ show is true: files, commands, options, Python."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 
 import pytest
 
 from tests.conftest import REPO
 
 README = (REPO / "README.md").read_text(encoding="utf-8")
+PAGES = [REPO / "README.md", *REPO.glob("docs/*.md"), *REPO.glob("examples/*.md")]
 
 
 def blocks(language: str) -> list[str]:
@@ -55,13 +57,39 @@ def commands():
     return typer.main.get_command(app).commands
 
 
-def test_commands_and_their_options_exist(commands):
-    lines = re.findall(r"keras-bert ([a-z-]+)([^`\n]*)", README)
-    assert {name for name, _ in lines} == set(commands)
-    for name, rest in lines:
+def commands_of(page) -> list[tuple[str, str]]:
+    """(name, rest of the line) of each command line of ours."""
+    return re.findall(r"keras-bert ([a-z-]+)([^`\n]*)", page.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_and_their_options_exist(page, commands):
+    for name, rest in commands_of(page):
         known = {option for parameter in commands[name].params for option in parameter.opts}
         used = set(re.findall(r"(?<=\s)--[a-z-]+", rest))
         assert used <= known | {"--help"}, name
+
+
+def test_readme_shows_every_command(commands):
+    assert {name for name, _ in commands_of(REPO / "README.md")} == set(commands)
+
+
+def test_examples_are_listed():
+    listed = (REPO / "examples/README.md").read_text("utf-8")
+    names = {path.name for path in (REPO / "examples").iterdir() if path.suffix in {".py", ".md"}}
+    assert {name for name in names - {"README.md"} if f"`{name}`" not in listed} == set()
+
+
+def test_a_tpu_vm_gets_every_dependency():
+    project = tomllib.loads((REPO / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = {re.match(r"[\w-]+", line)[0] for line in project["dependencies"]}
+    text = (REPO / "examples/tpu_vm.md").read_text("utf-8")
+    given = {
+        re.match(r"[\w-]+", word)[0]
+        for line in re.findall(r"^pip install (?!--no-deps -e)(.*)$", text, re.MULTILINE)
+        for word in re.sub(r"-f \S+|--no-deps", "", line).replace('"', "").split()
+    }
+    assert needed - given == {"tensorflow"}
 
 
 def test_python_lines_run(tmp_path, monkeypatch):
