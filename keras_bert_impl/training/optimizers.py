@@ -70,7 +70,8 @@ class AdamW(ClipAfterReduction, keras.optimizers.AdamW):
 
     m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2;  w = w - lr (m / (sqrt(v) + eps) + wd w)
 
-    with `bias_correction`, lr is multiplied by sqrt(1 - b2^t) / (1 - b1^t) in the first term.
+    with `bias_correction`, m / (1 - b1^t) and v / (1 - b2^t) stand for m and v in the last one, as
+    in PyTorch. (Keras' own Adam leaves eps uncorrected, which is up to 32 eps in the first steps.)
     LayerNorm weights and biases are not decayed: every vector, and every variable that its
     layer calls `bias`. The gradient is clipped by its global norm after the sum over replicas.
 
@@ -83,7 +84,8 @@ class AdamW(ClipAfterReduction, keras.optimizers.AdamW):
         bias_correction: False is BERT's own form (its `AdamWeightDecayOptimizer`).
         **kwargs: as `keras.optimizers.AdamW`, without `amsgrad`.
 
-    Source: Devlin et al. 2019, appendix A.2; google-research/bert `optimization.py`.
+    Source: Devlin et al. 2019, appendix A.2; google-research/bert `optimization.py`; Loshchilov &
+    Hutter 2019, algorithm 2.
     """
 
     def __init__(
@@ -133,10 +135,11 @@ class AdamW(ClipAfterReduction, keras.optimizers.AdamW):
 
     def _generic_update(self, gradient, variable, learning_rate, m, v):
         power_1, power_2 = self._beta_powers(variable.dtype)
-        rate = ops.cast(learning_rate, variable.dtype) * ops.sqrt(1 - power_2) / (1 - power_1)
+        scale = ops.sqrt(1 - power_2)
+        rate = ops.cast(learning_rate, variable.dtype) * scale / (1 - power_1)
         self.assign_add(m, (gradient - m) * (1 - self.beta_1))
         self.assign_add(v, (ops.square(gradient) - v) * (1 - self.beta_2))
-        self.assign_sub(variable, rate * m / (ops.sqrt(v) + self.epsilon))
+        self.assign_sub(variable, rate * m / (ops.sqrt(v) + self.epsilon * scale))
 
     def _fused_update(self, gradient, variable, learning_rate, m, v):
         """The same in one pass over the four arrays."""
@@ -150,7 +153,8 @@ class AdamW(ClipAfterReduction, keras.optimizers.AdamW):
             lr=tf.cast(learning_rate, variable.dtype),
             beta1=tf.cast(self.beta_1, variable.dtype),
             beta2=tf.cast(self.beta_2, variable.dtype),
-            epsilon=tf.cast(self.epsilon, variable.dtype),
+            # The operation corrects v outside the root, and so leaves epsilon to grow with it.
+            epsilon=tf.cast(self.epsilon, variable.dtype) * tf.sqrt(1 - power_2),
             grad=gradient,
         )
 

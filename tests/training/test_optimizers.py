@@ -57,13 +57,18 @@ def _gradient_scale(golden, step, gradients):
     return step["grad_global_norm_before_clip"] / norm
 
 
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1])
 @pytest.mark.parametrize("bias_correction", [True, False])
-def test_equals_numpy(bias_correction):
+def test_equals_numpy(bias_correction, epsilon):
     rng = np.random.default_rng(0)
     start = rng.normal(size=(3, 4)).astype("float32")
     variable, vector = keras.Variable(start, name="kernel"), keras.Variable(start[0], name="gamma")
     optimizer = AdamW(
-        0.01, weight_decay=0.02, global_clipnorm=None, bias_correction=bias_correction
+        0.01,
+        weight_decay=0.02,
+        epsilon=epsilon,
+        global_clipnorm=None,
+        bias_correction=bias_correction,
     )
     optimizer.build([variable, vector])
     w, m, v = start.astype("float64"), np.zeros((3, 4)), np.zeros((3, 4))
@@ -71,8 +76,8 @@ def test_equals_numpy(bias_correction):
         g = rng.normal(size=(3, 4))
         optimizer.apply([keras.ops.convert_to_tensor(g, "float32"), keras.ops.zeros(4)])
         m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g
-        rate = 0.01 * (np.sqrt(1 - 0.999**t) / (1 - 0.9**t) if bias_correction else 1)
-        w = w - rate * m / (np.sqrt(v) + 1e-6) - 0.01 * 0.02 * w
+        mean, square = (m / (1 - 0.9**t), v / (1 - 0.999**t)) if bias_correction else (m, v)
+        w = w - 0.01 * mean / (np.sqrt(square) + epsilon) - 0.01 * 0.02 * w
     np.testing.assert_allclose(keras.ops.convert_to_numpy(variable), w, atol=2e-6)
     np.testing.assert_array_equal(keras.ops.convert_to_numpy(vector), start[0])
 
