@@ -11,6 +11,7 @@ over a tenth of the steps, then linear decay, global-norm clip 1.0. Seconds are 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import statistics
@@ -82,19 +83,34 @@ def read(arguments) -> Data:
     return Data(recipe, task, labels, train, tests, options)
 
 
+def width_of(weights) -> int:
+    """The hidden size."""
+    from keras_bert_impl import checkpoints
+
+    return checkpoints.open_checkpoint(weights).config.hidden_size
+
+
+def training(data: Data, seed: int):
+    """(batches of an epoch, steps of all epochs)."""
+    batches = data.train.batches(batch_size=data.recipe.batch, shuffle=True, seed=seed)
+    return batches, int(batches.cardinality()) * data.recipe.epochs
+
+
+def our_optimizer(data: Data, steps: int):
+    from keras_bert_impl import AdamW, WarmupLinearDecay
+
+    return AdamW(WarmupLinearDecay(data.recipe.rate, steps, round(0.1 * steps)))
+
+
 def train_ours(arguments, data: Data, seed: int):
     import keras
-
-    from keras_bert_impl import AdamW, WarmupLinearDecay
 
     keras.utils.set_random_seed(seed)
     model = data.task.model_class.from_pretrained(
         arguments.weights, dtype=arguments.dtype, **data.task.model_arguments(data.labels)
     )
-    batches = data.train.batches(batch_size=data.recipe.batch, shuffle=True, seed=seed)
-    steps = int(batches.cardinality()) * data.recipe.epochs
-    schedule = WarmupLinearDecay(data.recipe.rate, steps, round(0.1 * steps))
-    model.compile(AdamW(schedule), jit_compile=False)
+    batches, steps = training(data, seed)
+    model.compile(our_optimizer(data, steps), jit_compile=False)
     start = time.process_time()
     model.fit(batches, epochs=data.recipe.epochs, verbose=0)
     return time.process_time() - start, model
@@ -175,38 +191,48 @@ def _array(value):
     return value.numpy() if hasattr(value, "numpy") else value
 
 
+def torch_step(wrapped: TorchModel, data: Data, steps: int):
+    """A function that takes one step of the recipe on a batch and returns its loss."""
+    import torch
+
+    model = wrapped.model
+    groups = [
+        {"params": [p for p in model.parameters() if p.ndim >= 2], "weight_decay": 0.01},
+        {"params": [p for p in model.parameters() if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(groups, data.recipe.rate, eps=1e-6, fused=True)
+    warm_up, done = round(0.1 * steps), itertools.count()
+
+    def step(batch) -> float:
+        number = next(done)
+        rising = number < warm_up
+        share = number / warm_up if rising else (steps - number) / (steps - warm_up)
+        for group in optimizer.param_groups:
+            group["lr"] = data.recipe.rate * share
+        loss = wrapped.loss(*batch)
+        optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return loss.item()
+
+    return step
+
+
 def train_torch(arguments, data: Data, seed: int):
     import torch
 
     torch.manual_seed(seed)
     wrapped = TorchModel(arguments, data)
-    model = wrapped.model
-    named = list(model.named_parameters())
-    groups = [
-        {"params": [p for _, p in named if p.ndim >= 2], "weight_decay": 0.01},
-        {"params": [p for _, p in named if p.ndim < 2], "weight_decay": 0.0},
-    ]
-    optimizer = torch.optim.AdamW(groups, data.recipe.rate, eps=1e-6, fused=True)
-    batches = data.train.batches(batch_size=data.recipe.batch, shuffle=True, seed=seed)
-    steps = int(batches.cardinality()) * data.recipe.epochs
-    warm_up = round(0.1 * steps)
-    model.train()
-    step = 0
+    batches, steps = training(data, seed)
+    step = torch_step(wrapped, data, steps)
+    wrapped.model.train()
     start = time.process_time()
     for _ in range(data.recipe.epochs):
         for batch in batches.as_numpy_iterator():
-            rising = step < warm_up
-            share = step / warm_up if rising else (steps - step) / (steps - warm_up)
-            for group in optimizer.param_groups:
-                group["lr"] = data.recipe.rate * share
-            loss = wrapped.loss(*batch)
-            optimizer.zero_grad()
-            loss.backward()
-            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            step += 1
+            step(batch)
     seconds = time.process_time() - start
-    model.eval()
+    wrapped.model.eval()
     return seconds, wrapped
 
 
