@@ -205,8 +205,7 @@ def torch_step(wrapped: TorchModel, data: Data, steps: int):
 
     def step(batch) -> float:
         number = next(done)
-        rising = number < warm_up
-        share = number / warm_up if rising else (steps - number) / (steps - warm_up)
+        share = number / warm_up if number < warm_up else 1 - number / steps
         for group in optimizer.param_groups:
             group["lr"] = data.recipe.rate * share
         loss = wrapped.loss(*batch)
