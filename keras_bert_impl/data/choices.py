@@ -125,8 +125,8 @@ def _from_json(rows: list[Row], name: str) -> list[tuple]:
             raise ValueError(
                 f"{where}: key 'choices': expected an array of strings, got {json_type(choices)}"
             )
-        refuse_half_surrogates([prompt, choices], where)
         label = row.fields.get("label")
+        refuse_half_surrogates([prompt, choices, label], where)
         found.append((prompt, tuple(choices), "" if label is None else str(label), row.line))
     return found
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from keras_bert_impl.data.columns import Column, Columns, Table, find_columns, is_other_column
+from keras_bert_impl.data.json_values import refuse_half_surrogates
 from keras_bert_impl.data.rows import Row, file_format, json_type, read_rows, source_name
 
 __all__ = ["LabelSetExamples", "encode_label_sets", "known_labels", "read_label_sets"]
@@ -92,6 +93,7 @@ def _from_lists(rows: list[Row], name: str, text, label) -> LabelSetExamples:
                 raise ValueError(
                     f"{where}: key {key!r}: expected {expected}, got {json_type(row.fields[key])}"
                 )
+            refuse_half_surrogates(row.fields[key], f"{where}: key {key!r}")
         given = row.fields[label_key]
         for value in given:
             if not isinstance(value, str):

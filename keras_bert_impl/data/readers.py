@@ -194,12 +194,13 @@ class _Layout:
             return ""
         if self.keys is None:
             return row.fields[column].strip()
-        value = row.fields.get(self.keys[column])
+        key = self.keys[column]
+        value, where = row.fields.get(key), f"{self.table.name}:{row.line}: key {key!r}"
         if isinstance(value, list | dict):
             raise ValueError(
-                f"{self.table.name}:{row.line}: key {self.keys[column]!r}: expected a string or a "
-                f"number as label, got {json_type(value)}"
+                f"{where}: expected a string or a number as label, got {json_type(value)}"
             )
+        refuse_half_surrogates(value, where)
         return _plain(value).strip()
 
 

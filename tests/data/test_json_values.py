@@ -8,7 +8,9 @@ import json
 import pytest
 
 from keras_bert_impl.data.choices import read_choices
+from keras_bert_impl.data.label_sets import read_label_sets
 from keras_bert_impl.data.question_files import read_questions
+from keras_bert_impl.data.readers import read_labelled
 from keras_bert_impl.data.rows import read_rows
 from keras_bert_impl.data.tagged_json import read_spans
 
@@ -19,6 +21,14 @@ HALF = "\ud800"
 
 def choices(source):
     return read_choices(source, "jsonl")
+
+
+def label_sets(source):
+    return read_label_sets(source, format="jsonl")
+
+
+def labelled(source):
+    return read_labelled(source, format="jsonl")
 
 
 @pytest.mark.parametrize(
@@ -38,7 +48,12 @@ def test_what_json_cannot_hold(read, content, message):
         (read_spans, {"text": f"ab {HALF}", "label": {}}),
         (read_spans, {"text": "ab", "label": {HALF: {"a": [[0, 0]]}}}),
         (choices, {"prompt": "a", "choices": ["b", HALF], "label": 0}),
+        (choices, {"prompt": "a", "choices": ["b", "c"], "label": HALF}),
         (read_questions, {"question": "a", "context": "b", "answers": [{"text": HALF}]}),
+        (label_sets, {"text": HALF, "labels": ["a"]}),
+        (label_sets, {"text": "a", "labels": ["b", HALF]}),
+        (labelled, {"text": HALF, "label": "a"}),
+        (labelled, {"text": "a", "label": HALF}),
     ],
 )
 def test_half_a_surrogate_pair_is_refused_where_it_stands(read, value):
