@@ -94,7 +94,12 @@ def file_format(source: str | os.PathLike | BinaryIO, format: str | None = None)
 
 
 def read_bytes(source: str | os.PathLike | BinaryIO) -> bytes:
-    """All of a file (``.gz`` is decompressed), of standard input (``"-"``), or of a stream."""
+    """All of a file (``.gz`` is decompressed), of standard input (``"-"``), or of a stream.
+
+    Raises:
+        ValueError: the file cannot be decompressed.
+        FileNotFoundError: no such file.
+    """
     with _open(source) as stream:
         return b"".join(stream)
 
@@ -103,7 +108,7 @@ def read_lines(source: str | os.PathLike | BinaryIO) -> Iterator[tuple[int, str]
     """Yields number (from 1) and text of each line, blank ones too, without its end.
 
     Raises:
-        ValueError: a line is not UTF-8.
+        ValueError: a line is not UTF-8, or the file cannot be decompressed.
         FileNotFoundError: no such file.
     """
     with _open(source) as stream:
@@ -126,7 +131,7 @@ def read_rows(
 
     Raises:
         ValueError: a line is not UTF-8, a row is ragged, or CSV or JSON syntax is broken; the
-            message starts with ``file:line``.
+            message starts with ``file:line``. Or the file cannot be decompressed.
         FileNotFoundError: no such file.
     """
     name = source_name(source)
@@ -143,6 +148,15 @@ def read_rows(
 
 @contextmanager
 def _open(source: str | os.PathLike | BinaryIO) -> Iterator[BinaryIO]:
+    try:
+        with _stream_of(source) as stream:
+            yield stream
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise ValueError(f"{source_name(source)}: cannot be decompressed: {error}") from None
+
+
+@contextmanager
+def _stream_of(source: str | os.PathLike | BinaryIO) -> Iterator[BinaryIO]:
     if hasattr(source, "read"):
         yield source
     elif os.fspath(source) == "-":
@@ -158,7 +172,6 @@ def _open(source: str | os.PathLike | BinaryIO) -> Iterator[BinaryIO]:
 def _decoded(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
     """Line number and text of every line, its end included."""
     offset = 0
-    number = 0
     try:
         for number, raw in enumerate(stream, 1):
             line = raw.decode("utf-8")
@@ -172,8 +185,6 @@ def _decoded(stream: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
             f"{name}:{number}: not UTF-8: byte 0x{raw[error.start]:02x} at byte {error.start + 1} "
             f"of the line (byte {offset + error.start + 1} of the file); {hint}"
         ) from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise ValueError(f"{name}:{number + 1}: cannot be decompressed: {error}") from None
 
 
 def _without_end(line: str) -> str:

@@ -3,14 +3,20 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import random
 import re
 import sys
 from pathlib import Path
 
 import pytest
 
+from keras_bert_impl.data.choices import read_choices
 from keras_bert_impl.data.columns import Columns
+from keras_bert_impl.data.label_sets import read_label_sets
+from keras_bert_impl.data.question_files import read_questions
 from keras_bert_impl.data.readers import LabelledExamples, iterate_texts, read_labelled
+from keras_bert_impl.data.tagged_json import read_spans
+from keras_bert_impl.data.tagging import read_tagged
 
 
 @pytest.fixture
@@ -211,12 +217,40 @@ def test_format_overrides_extension_and_gz_is_read(write):
     content = "text\tlabel\na\t1\n"
     assert read_labelled(write(content, "file.dat"), format="tsv").texts == ["a"]
     assert read_labelled(write(gzip.compress(content.encode()), "file.tsv.gz")).texts == ["a"]
-    with pytest.raises(ValueError, match=r"file.tsv.gz:1: cannot be decompressed: Not a gzipped"):
-        read_labelled(write(content, "file.tsv.gz"))
     with pytest.raises(ValueError, match=r"extension '.dat': give format= \(--format\)"):
         read_labelled(write(content, "file.dat"))
     with pytest.raises(ValueError, match="must be one of tsv, csv, jsonl, got 'xml'"):
         read_labelled(write(content), format="xml")
+
+
+PACKED = gzip.compress(bytes(random.Random(0).choices(b"ab ", k=50_000)))
+
+
+@pytest.mark.parametrize(
+    ("read", "name"),
+    [
+        (read_labelled, "file.tsv.gz"),
+        (read_labelled, "file.csv.gz"),
+        (lambda path: list(iterate_texts(path)), "file.jsonl.gz"),
+        (read_label_sets, "file.csv.gz"),
+        (read_choices, "file.csv.gz"),
+        (read_tagged, "file.conll.gz"),
+        (read_spans, "file.jsonl.gz"),
+        (read_questions, "file.json.gz"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"text\tlabel\na\t1\n", "Not a gzipped file"),
+        (PACKED[:-4000], "Compressed file ended before the end-of-stream marker"),
+        (PACKED[:10] + b"\xff" * 40 + PACKED[50:], "Error -3 while decompressing data"),
+        (PACKED[:-8] + bytes(8), "CRC check failed"),
+    ],
+)
+def test_a_damaged_gz_file_is_named_by_every_reader(write, read, name, content, message):
+    with pytest.raises(ValueError, match=f"{name}: cannot be decompressed: {message}"):
+        read(write(content, name))
 
 
 def test_jsonl(write):
