@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 import numpy as np
 
+from keras_bert_impl.data.columns import refuse_twice
 from keras_bert_impl.data.encoding import EncodedTexts, encode_texts
 from keras_bert_impl.data.json_values import refuse_half_surrogates
 from keras_bert_impl.data.rows import (
@@ -100,6 +101,7 @@ def _from_table(rows: list[Row], name: str) -> list[tuple]:
         )
     if len(rows) == 1:
         raise NoRowsError(f"{name}: the file has a header ({', '.join(header)}) and no rows")
+    refuse_twice(header, ("sent1", "sent2", *endings, "label"), name)
     found = []
     for row in rows[1:]:
         fields = dict(zip(header, row.fields, strict=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ __all__ = [
     "is_header",
     "is_other_column",
     "refuse_hidden_header",
+    "refuse_twice",
 ]
 
 _PAIRS = (
@@ -91,6 +93,12 @@ class Table:
     def width(self) -> int:
         return len(self.names if self.names is not None else self.sample[0])
 
+    def column(self, number: int) -> Column:
+        """The name of a column, or its number where it has none of its own."""
+        if self.names is None or self.names.count(self.names[number]) > 1:
+            return number
+        return self.names[number]
+
     def describe(self) -> str:
         """The columns as a list for messages."""
         if self.names is not None:
@@ -157,6 +165,14 @@ def refuse_hidden_header(table: Table, labels: list[str]) -> None:
         raise ValueError(_doubt(table.name, table.sample[0]))
 
 
+def refuse_twice(names: list[str], used: Iterable[str], file: str) -> None:
+    """Raises ValueError where a header, in the first line, has a name that is used twice."""
+    for column in used:
+        if names.count(column) > 1:
+            shown = ", ".join(map(repr, names))
+            raise ValueError(f"{file}:1: column {column!r} occurs twice; columns: {shown}")
+
+
 def _doubt(name: str, fields: list[str]) -> str:
     shown = ", ".join(repr(field) for field in fields)
     return (
@@ -165,16 +181,22 @@ def _doubt(name: str, fields: list[str]) -> str:
     )
 
 
-def find_columns(table: Table, asked: Columns) -> Columns:
+def find_columns(table: Table, asked: Columns, *, labelled: bool = True) -> Columns:
     """Numbers (from 0) of the text, pair and label columns of a table.
 
     Raises:
         ValueError: a column does not exist or is asked for twice, or the text column cannot be
-            told. A label column that cannot be told is None: it is the caller's to insist on one.
+            told; or another column has the name of one that is not given by number (of the label,
+            only where the file is to be `labelled`). A label column that cannot be told is None: it
+            is the caller's to insist on one.
     """
     text, pair, label = (_locate(table, *item) for item in zip(asked._fields, asked, strict=True))
     if table.names is not None:
         text, pair, label = _by_name(table.names, text, pair, label)
+        words = [name.lower() for name in table.names]
+        needed = zip((text, pair, label if labelled else None), asked, strict=True)
+        told = [words[column] for column, given in needed if column is not None and given is None]
+        refuse_twice(words, told, table.name)
     if table.width == 1 and text is None and label is None:
         text = 0
     if table.width == 2 and pair is None and (text is None or label is None):
@@ -203,10 +225,7 @@ def _locate(table: Table, role: str, column: Column | None) -> int | None:
         return None
     option = f"{role}={column!r} (--{role}-column)"
     if isinstance(column, str) and table.names is not None and column in table.names:
-        if table.names.count(column) > 1:
-            raise ValueError(
-                f"{table.name}: {option}: several columns have this name ({table.describe()})"
-            )
+        refuse_twice(table.names, [column], table.name)
         return table.names.index(column)
     if table.by_number and _INTEGER.fullmatch(str(column)):
         if not 0 <= int(column) < table.width:

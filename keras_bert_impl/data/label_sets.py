@@ -8,7 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from keras_bert_impl.data.columns import Column, Columns, Table, find_columns, is_other_column
+from keras_bert_impl.data.columns import (
+    Column,
+    Columns,
+    Table,
+    find_columns,
+    is_other_column,
+    refuse_twice,
+)
 from keras_bert_impl.data.json_values import refuse_half_surrogates
 from keras_bert_impl.data.rows import Row, file_format, json_type, read_rows, source_name
 
@@ -63,7 +70,7 @@ def read_label_sets(
     Raises:
         FileNotFoundError: no such file.
         ValueError: a list is not one of strings, a cell is neither 0 nor 1, or a column is not
-            there; file and line are named.
+            there or twice; file and line are named.
     """
     rows = list(read_rows(path, format))
     name = source_name(path)
@@ -115,7 +122,8 @@ def _from_table(rows: list[Row], name: str, text, label) -> LabelSetExamples:
     unknown = [column for column in chosen or () if column not in header]
     if unknown:
         raise ValueError(f"{name}: no column {unknown[0]!r}; columns: {', '.join(header)}")
-    text_column = find_columns(Table(name, header, [rows[0].fields]), Columns(text)).text
+    table = Table(name, header, [rows[0].fields])
+    text_column = find_columns(table, Columns(text), labelled=False).text
     if chosen is None:
         rest = [column for i, column in enumerate(header) if i != text_column]
         chosen = [column for column in rest if not is_other_column(column)]
@@ -124,6 +132,7 @@ def _from_table(rows: list[Row], name: str, text, label) -> LabelSetExamples:
             f"{name}: expected two label columns or more, got {chosen}: columns: "
             f"{', '.join(header)}: name them, separated by commas (--label-column)"
         )
+    refuse_twice(header, chosen, name)
     places = [(column, header.index(column)) for column in chosen]
     labels = []
     for row in rows:
@@ -139,7 +148,7 @@ def _from_table(rows: list[Row], name: str, text, label) -> LabelSetExamples:
         labels,
         [row.line for row in rows],
         name,
-        Columns(header[text_column], None, ",".join(chosen)),
+        Columns(table.column(text_column), None, ",".join(chosen)),
         tuple(chosen),
     )
 

@@ -107,9 +107,9 @@ def read_labelled(
 
     Raises:
         ValueError: the file is empty or has a header only, is not UTF-8, has ragged rows or broken
-            syntax, lacks a column, or has an empty label among others; or it cannot be told which
-            column holds the text, or whether the first row is a header. Messages start with the
-            file and, for one row, its line.
+            syntax, lacks a column or has two of its name, or has an empty label among others; or it
+            cannot be told which column holds the text, or whether the first row is a header.
+            Messages start with the file and, for one row, its line.
         FileNotFoundError: no such file.
     """
     layout, rows = _open(path, Columns(text, pair, label), format, header, skip_short)
@@ -150,7 +150,7 @@ def iterate_texts(
     Labels are not looked at. A file of one column is one text a line, blank lines included. The
     arguments, and the errors raised while iterating, are those of `read_labelled`.
     """
-    layout, rows = _open(source, Columns(text, pair), format, header)
+    layout, rows = _open(source, Columns(text, pair), format, header, labelled=False)
     for row in rows:
         yield TextRow(row.line, *layout.texts_of(row))
 
@@ -164,8 +164,7 @@ class _Layout:
     keys: list[str] | None
 
     def found(self) -> Columns:
-        names = self.table.names
-        return Columns(*(c if c is None or names is None else names[c] for c in self.columns))
+        return Columns(*(None if c is None else self.table.column(c) for c in self.columns))
 
     def used(self) -> str:
         pairs = zip(Columns._fields, self.found(), strict=True)
@@ -210,6 +209,7 @@ def _open(
     format: str | None,
     header: bool | None,
     skip_short: bool = False,
+    labelled: bool = True,
 ) -> tuple[_Layout, Iterator[Row]]:
     """Finds the columns of a file; returns them and an iterator over its rows of data."""
     name = source_name(source)
@@ -231,7 +231,7 @@ def _open(
     head = [first, *itertools.islice(rows, wanted - 1)]
     sample = [row.fields if keys is None else _cells(row.fields, keys) for row in head]
     table = Table(name, names, sample, by_number=keys is None)
-    layout = _Layout(table, find_columns(table, asked), keys)
+    layout = _Layout(table, find_columns(table, asked, labelled=labelled), keys)
     return layout, itertools.chain(head, rows)
 
 

@@ -145,9 +145,10 @@ def _is_same_layout(
     wanted = [column for column in before if column is not None]
     if not wanted:
         return False
-    if all(isinstance(column, str) for column in wanted):
+    named = [column for column in wanted if isinstance(column, str)]
+    if named:
         names = set(fields) if isinstance(fields, dict) else {field.strip() for field in fields}
-        return options.header is not False and names.issuperset(wanted)
+        return options.header is not False and names.issuperset(named)
     if isinstance(fields, dict) or is_header(fields, _UNKNOWN, options.header, name):
         return False
     return len(fields) > max(wanted)

@@ -12,6 +12,7 @@ import pytest
 
 from keras_bert_impl.data.choices import read_choices
 from keras_bert_impl.data.columns import Columns
+from keras_bert_impl.data.glue import read_text_set
 from keras_bert_impl.data.label_sets import read_label_sets
 from keras_bert_impl.data.question_files import read_questions
 from keras_bert_impl.data.readers import LabelledExamples, iterate_texts, read_labelled
@@ -335,7 +336,6 @@ def test_rows_without_labels_give_none(write):
             {"text": 0, "label": "text"},
             "f.tsv: the same column serves twice",
         ),
-        ("f.tsv", "text\tx\tx\na\t1\t2\n", {"label": "x"}, "several columns have this name"),
         ("f.csv", 'text,label\na,1\n"b,0\nc,1\n', {}, "f.csv:3: broken CSV row: unexpected end"),
         ("f.jsonl", '{"text": "a"}\n{"text": "b"\n', {}, "f.jsonl:2: not valid JSON: Expecting"),
         ("f.json", '[\n{"text": "a"}\n]\n', {}, "expected one JSON object on every line"),
@@ -366,6 +366,41 @@ def test_bad_files(tmp_path, monkeypatch, name, content, arguments, message):
     with pytest.raises(ValueError, match=re.escape(message)) as error:
         read_labelled(name, **arguments)
     assert str(error.value).startswith(name)
+
+
+@pytest.mark.parametrize(
+    ("read", "content", "column"),
+    [
+        (read_labelled, "text,text,label\na,b,1\n", "text"),
+        (read_labelled, "Text,text,label\na,b,1\n", "text"),
+        (read_labelled, "text,label,label\na,0,1\n", "label"),
+        (read_labelled, "sentence1,sentence1,sentence2,label\na,b,c,1\n", "sentence1"),
+        (lambda path: read_labelled(path, label="x"), "text,x,x\na,1,2\n", "x"),
+        (lambda path: list(iterate_texts(path)), "text,text,id\na,b,1\n", "text"),
+        (lambda path: read_text_set(path, "sst-2"), "sentence,label,label\na,0,1\n", "label"),
+        (read_label_sets, "text,a,b,a\nx,0,1,1\n", "a"),
+        (lambda path: read_label_sets(path, label="a,b"), "text,a,b,a\nx,0,1,1\n", "a"),
+        (read_label_sets, "text,text,a,b\nx,y,1,1\n", "text"),
+        (read_choices, "sent1,ending0,ending0,label\na,b,c,0\n", "ending0"),
+        (read_choices, "sent1,sent1,ending0,ending1,label\na,b,c,d,0\n", "sent1"),
+        (read_choices, "sent1,ending0,ending1,label,label\na,b,c,0,1\n", "label"),
+    ],
+)
+def test_a_name_that_two_columns_have_tells_none(write, read, content, column):
+    with pytest.raises(ValueError, match=rf"file.csv:1: column '{column}' occurs twice; columns: "):
+        read(write(content, "file.csv"))
+
+
+def test_columns_of_one_name_are_told_by_number(write):
+    path = write("text,text,label,id,id\na,b,1,2,3\n", "file.csv")
+    examples = read_labelled(path, text=1)
+    assert summary(examples) == (["b"], None, ["1"])
+    assert examples.columns == Columns(1, None, "label")
+    assert summary(read_labelled(path, **examples.columns._asdict())) == summary(examples)
+    sets = read_label_sets(write("text,text,a,b\nx,y,1,0\n", "file.csv"), text=1, label="a,b")
+    assert (sets.texts, sets.labels, sets.columns) == (["y"], [("a",)], Columns(1, None, "a,b"))
+    labels = write("text,label,label\na,0,1\n", "file.csv")
+    assert [row.text for row in iterate_texts(labels)] == ["a"]
 
 
 def test_missing_file():

@@ -24,12 +24,20 @@ def file_of(tmp_path, text: str, name: str = "data.tsv"):
     ("content", "before"),
     [
         ("id\tstars\treview\n1\tgood\ta b\n2\tbad\tc d\n", NAMED),
+        ("label\treview\tlabel\n1\ta b\tgood\n2\tc d\tbad\n", Columns("review", None, 2)),
         ("good\ta b\nbad\tc d\n", NUMBERED),
         ("text\tlabel\na b\tgood\nc d\tbad\n", NUMBERED),
         ("text\tlabel\na b\tgood\nc d\tbad\n", NAMED),
         ("\ufefftext\tlabel\r\na b\tgood\r\nc d\tbad\r\n", NUMBERED),
     ],
-    ids=["same names", "same numbers", "header after none", "other names", "BOM and CRLF"],
+    ids=[
+        "same names",
+        "a name and a number",
+        "same numbers",
+        "header after none",
+        "other names",
+        "BOM and CRLF",
+    ],
 )
 def test_a_second_file_is_read_as_the_first_where_it_looks_like_it(tmp_path, content, before):
     examples = read_examples(file_of(tmp_path, content), InputOptions(), before)
