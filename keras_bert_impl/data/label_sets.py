@@ -17,7 +17,15 @@ from keras_bert_impl.data.columns import (
     refuse_twice,
 )
 from keras_bert_impl.data.json_values import refuse_half_surrogates
-from keras_bert_impl.data.rows import Row, file_format, json_type, read_rows, source_name
+from keras_bert_impl.data.rows import (
+    Row,
+    csv_line,
+    file_format,
+    json_type,
+    read_rows,
+    source_name,
+    split_csv_line,
+)
 
 __all__ = ["LabelSetExamples", "encode_label_sets", "known_labels", "read_label_sets"]
 
@@ -63,8 +71,8 @@ def read_label_sets(
         path: JSON lines, or a TSV or CSV table with a header.
         text: column (key) of the text; by default a well-known name.
         label: JSON lines: key of the list, by default ``labels`` or ``label``. A table: names of
-            the label columns, separated by commas; by default all but the text and well-known
-            others (id, index ...).
+            the label columns, separated by commas (one that has a comma in it in quotes, as in
+            CSV); by default all but the text and well-known others (id, index ...).
         format: as `read_labelled`.
 
     Raises:
@@ -118,7 +126,7 @@ def _from_table(rows: list[Row], name: str, text, label) -> LabelSetExamples:
     rows = rows[1:]
     if not rows:
         raise ValueError(f"{name}: the file has a header ({', '.join(header)}) and no rows")
-    chosen = None if label is None else [part.strip() for part in str(label).split(",")]
+    chosen = None if label is None else split_csv_line(str(label))
     unknown = [column for column in chosen or () if column not in header]
     if unknown:
         raise ValueError(f"{name}: no column {unknown[0]!r}; columns: {', '.join(header)}")
@@ -148,7 +156,7 @@ def _from_table(rows: list[Row], name: str, text, label) -> LabelSetExamples:
         labels,
         [row.line for row in rows],
         name,
-        Columns(table.column(text_column), None, ",".join(chosen)),
+        Columns(table.column(text_column), None, csv_line(chosen)),
         tuple(chosen),
     )
 

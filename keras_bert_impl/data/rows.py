@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 import json
 import logging
 import os
@@ -24,12 +25,14 @@ __all__ = [
     "FORMATS",
     "NoRowsError",
     "Row",
+    "csv_line",
     "file_format",
     "json_type",
     "read_bytes",
     "read_lines",
     "read_rows",
     "source_name",
+    "split_csv_line",
 ]
 
 _logger = logging.getLogger(__name__)
@@ -144,6 +147,18 @@ def read_rows(
             split = _split_csv if format == "csv" else _split_tsv
             rows = split(lines, name)
             yield from _rectangular(_long_enough(rows, name) if skip_short else rows, name)
+
+
+def csv_line(cells: Iterable[str]) -> str:
+    """A row of CSV, without its end."""
+    line = io.StringIO()
+    csv.writer(line).writerow(cells)
+    return line.getvalue().removesuffix("\r\n")
+
+
+def split_csv_line(line: str) -> list[str]:
+    """Cells of a row of CSV, without white space around them."""
+    return [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True), [])]
 
 
 @contextmanager

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import dataclasses
-import io
 import json
 import os
 import sys
@@ -14,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from keras_bert_impl.data.glue import columns_of_set
-from keras_bert_impl.data.rows import NoRowsError
+from keras_bert_impl.data.rows import NoRowsError, csv_line
 from keras_bert_impl.jobs.runs import Run, load
 from keras_bert_impl.sources import atomic_file, refuse_existing
 from keras_bert_impl.tasks.inputs import FOUND_OUT, InputOptions
@@ -130,14 +128,8 @@ def _lines(run: Run, examples, form: str) -> Iterator[str]:
     if form == "tsv":
         return run.task.tsv_lines(examples, predictions)
     if form == "csv":
-        return map(_csv_line, run.task.cells(examples, predictions))
+        return map(csv_line, run.task.cells(examples, predictions))
     if form == "json":
         return iter([json.dumps(run.task.document(examples, predictions), ensure_ascii=False)])
     found = run.task.json_lines(examples, predictions)
     return (json.dumps(content, ensure_ascii=False) for content in found)
-
-
-def _csv_line(cells: tuple[str, ...]) -> str:
-    line = io.StringIO()
-    csv.writer(line).writerow(cells)
-    return line.getvalue().removesuffix("\r\n")

@@ -17,6 +17,7 @@ from keras_bert_impl.data.glue import TEXT_SETS
 from keras_bert_impl.data.label_sets import encode_label_sets, known_labels, read_label_sets
 from keras_bert_impl.data.labels import discover_labels, encode_labels, encode_scores
 from keras_bert_impl.data.readers import LabelledExamples
+from keras_bert_impl.data.rows import csv_line
 from keras_bert_impl.decoding.classification import decode_classes, decode_label_sets, decode_scores
 from keras_bert_impl.metrics import (
     classification_report,
@@ -276,7 +277,7 @@ class MultiLabel(_TextTask):
 
     def cells(self, examples, predictions):
         for labels, probabilities in predictions:
-            yield ",".join(labels), ",".join(f"{probabilities[label]:.6f}" for label in labels)
+            yield csv_line(labels), ",".join(f"{probabilities[label]:.6f}" for label in labels)
 
     def json_lines(self, examples, predictions):
         for labels, probabilities in predictions:
@@ -289,5 +290,5 @@ class MultiLabel(_TextTask):
             examples.lines, examples.labels, predictions, examples.texts, strict=True
         ):
             if set(wanted) != set(found):
-                wrong.append((str(line), ",".join(wanted), ",".join(found), text))
+                wrong.append((str(line), csv_line(wanted), csv_line(found), text))
         return wrong

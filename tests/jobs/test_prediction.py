@@ -11,7 +11,7 @@ import pytest
 from keras_bert_impl import jobs
 from keras_bert_impl.data.choices import read_choices
 from keras_bert_impl.data.question_files import read_questions
-from keras_bert_impl.data.rows import NoRowsError
+from keras_bert_impl.data.rows import NoRowsError, csv_line
 from keras_bert_impl.data.tagging import read_tagged
 
 
@@ -26,10 +26,8 @@ def test_a_table_with_commas(toy, trained, tmp_path):
 
 
 def test_cells_are_quoted():
-    from keras_bert_impl.jobs.prediction import _csv_line
-
     cells = ('a "b", c', "d\ne", "")
-    assert next(csv.reader(io.StringIO(_csv_line(cells), newline=""))) == list(cells)
+    assert next(csv.reader(io.StringIO(csv_line(cells), newline=""))) == list(cells)
 
 
 @pytest.mark.parametrize(("form", "header"), [("tsv", b"text\tlabel\n"), ("csv", b"text,label\n")])

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
 
 import keras_bert_impl
 from keras_bert_impl import jobs
-from keras_bert_impl.tasks import TASKS, find_task
+from keras_bert_impl.data.columns import Columns
+from keras_bert_impl.tasks import TASKS, InputOptions, LabelSet, find_task
 from tests.jobs.toy import WORDS, rows, settings, write_tsv
 
 TABLE = rows(48, 5)
@@ -100,6 +102,27 @@ def test_a_task_is_learned_loaded_evaluated_and_predicted(kind, toy, tmp_path):
     assert (tmp_path / "streamed.jsonl").read_bytes() == output.read_bytes()
     kept = (tmp_path / "run" / "dev_predictions.jsonl").read_text("utf-8")
     assert len(output.read_text("utf-8").splitlines()) == len(kept.splitlines())
+
+
+@pytest.mark.parametrize("chosen", [None, '"drugs, sex",b, "say ""no"""'])
+def test_names_of_label_columns_may_have_commas_in_them(tmp_path, chosen):
+    names = ("drugs, sex", "b", 'say "no"')
+    header = 'text,"drugs, sex",b,"say ""no"""\n'
+    train = write(tmp_path / "train.csv", header + "one,1,0,0\ntwo,0,1,1\n")
+    dev = write(tmp_path / "dev.csv", header.replace("text", "id,text") + "7,one,1,1,0\n")
+    task = TASKS["multi-label"]
+    first = task.read(train, InputOptions(label=chosen))
+    columns = Columns(**json.loads(json.dumps(first.columns._asdict())))
+    second = task.read(dev, InputOptions(), columns)
+    assert first.names == second.names == names
+    assert first.labels == [names[:1], names[1:]]
+    assert second.labels == [names[:2]]
+    (cells,) = task.cells(second, [LabelSet(names[:2], dict.fromkeys(names, 0.5))])
+    assert cells[0] == '"drugs, sex",b'
+    (chunk,) = task.read_inputs(
+        dev, InputOptions(), SimpleNamespace(columns=columns, pairs=None), 9
+    )
+    assert chunk.texts == ["one"]
 
 
 def test_names_of_tasks():
