@@ -27,6 +27,7 @@ def read_questions(
     format: str | None = None,
     *,
     unanswerable: bool | None = None,
+    labelled: bool = True,
 ) -> QuestionSet:
     """Reads a file in the layout of SQuAD, or JSON lines.
 
@@ -39,6 +40,7 @@ def read_questions(
         format: ``jsonl`` for JSON lines; None: found out.
         unanswerable: True asks for the layout of SQuAD 2.0, where each question has
             `is_impossible`; False for one where every question has an answer; None takes both.
+        labelled: False reads the questions alone, whatever stands there as their answers.
 
     Raises:
         FileNotFoundError: no such file.
@@ -57,7 +59,7 @@ def read_questions(
     questions: list[Question] = []
     places: dict[str, str] = {}
     for where, entry in entries:
-        question = _question(entry, len(contexts) - 1, where)
+        question = _question(entry, len(contexts) - 1, where, labelled)
         other = places.setdefault(question.id, where)
         if other != where:
             there = other.removeprefix(f"{name}: ")
@@ -140,9 +142,11 @@ def _text(entry, key: str, where: str, may_be_empty: bool = False) -> str:
     return value
 
 
-def _question(entry, context: int, where: str) -> Question:
+def _question(entry, context: int, where: str, labelled: bool) -> Question:
     text = _text(entry, "question", where, may_be_empty=True)
     number = _text(entry, "id", where)
+    if not labelled:
+        return Question(number, text, context)
     answers = []
     for i, answer in enumerate(_field(entry, "answers", list, where, [])):
         inside = f"{where}.answers[{i}]"

@@ -25,6 +25,7 @@ from keras_bert_impl.data.rows import (
     json_type,
     read_rows,
     source_name,
+    value_of,
 )
 
 __all__ = ["LabelledExamples", "TextRow", "iterate_texts", "read_labelled"]
@@ -178,9 +179,7 @@ class _Layout:
         if self.keys is None:
             return row.fields[column]
         key, where = self.keys[column], f"{self.table.name}:{row.line}"
-        if key not in row.fields:
-            raise ValueError(f"{where}: no key {key!r}; keys: {', '.join(map(repr, row.fields))}")
-        value = row.fields[key]
+        value = value_of(row.fields, key, where)
         if not isinstance(value, str):
             raise ValueError(f"{where}: key {key!r}: expected a string, got {json_type(value)}")
         refuse_half_surrogates(value, f"{where}: key {key!r}")

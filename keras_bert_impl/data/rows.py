@@ -33,6 +33,7 @@ __all__ = [
     "read_rows",
     "source_name",
     "split_csv_line",
+    "value_of",
 ]
 
 _logger = logging.getLogger(__name__)
@@ -310,3 +311,14 @@ _JSON_TYPES: dict[type, str] = {
 def json_type(value: object) -> str:
     """JSON's word for the type of a value, for messages."""
     return _JSON_TYPES[type(value)]
+
+
+def value_of(fields: dict[str, object], key: str, where: str) -> object:
+    """The value of a key of a JSON object.
+
+    Raises:
+        ValueError: there is no such key.
+    """
+    if key not in fields:
+        raise ValueError(f"{where}: no key {key!r}; keys: {', '.join(map(repr, fields))}")
+    return fields[key]

@@ -15,7 +15,7 @@ from typing import BinaryIO
 import numpy as np
 
 from keras_bert_impl.data.json_values import refuse_half_surrogates
-from keras_bert_impl.data.rows import json_type, read_rows, source_name
+from keras_bert_impl.data.rows import json_type, read_rows, source_name, value_of
 from keras_bert_impl.sources import atomic_write
 from keras_bert_impl.text.code_points import CHINESE, DELETED, PUNCTUATION, SPACE, load_code_points
 from keras_bert_impl.text.tag_schemes import Span, tags_of_spans
@@ -106,8 +106,8 @@ def split_texts(texts: list[str], lines: list[int], path: str = "<memory>") -> T
     return TaggedTexts(texts, words, offsets, None, None, lines, path)
 
 
-def read_spans(source: str | os.PathLike | BinaryIO) -> TaggedTexts:
-    """Reads JSON lines with the keys ``text`` and, in a labelled file, ``label``.
+def read_spans(source: str | os.PathLike | BinaryIO, *, labelled: bool = True) -> TaggedTexts:
+    """Reads JSON lines with the keys ``text`` and, where `labelled`, ``label``.
 
     A span that cuts a word gets the tag of the whole word, and of overlapping spans the longest
     is tagged; both are counted in a warning. `spans` keeps all as they are.
@@ -121,21 +121,19 @@ def read_spans(source: str | os.PathLike | BinaryIO) -> TaggedTexts:
     texts, spans, lines = [], [], []
     for number, fields in read_rows(source, "jsonl"):
         where = f"{name}:{number}"
-        text = fields.get("text")
+        text = value_of(fields, "text", where)
         if not isinstance(text, str):
             raise ValueError(f"{where}: expected a string as 'text', got {json_type(text)}")
         refuse_half_surrogates(fields, where)
         texts.append(text)
         lines.append(number)
-        spans.append(_spans_of(fields["label"], text, where) if "label" in fields else None)
+        if labelled:
+            spans.append(_spans_of(value_of(fields, "label", where), text, where))
     if not texts:
         raise ValueError(f"{name}: the file is empty")
     found = split_texts(texts, lines, name)
-    unlabelled = [line for line, part in zip(lines, spans, strict=True) if part is None]
-    if len(unlabelled) == len(texts):
+    if not labelled:
         return found
-    if unlabelled:
-        raise ValueError(f"{name}:{unlabelled[0]}: no 'label', which other lines have")
     tags, changed = [], []
     for line, part, places in zip(lines, spans, found.offsets, strict=True):
         kept, exact = _word_spans(part, places)

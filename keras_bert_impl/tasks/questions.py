@@ -94,7 +94,7 @@ class QuestionAnswering(Task):
         return {"questions": len(examples), "without answer": impossible}
 
     def read_inputs(self, source, inputs, run, size):
-        yield read_questions(source, inputs.format)
+        yield read_questions(source, inputs.format, labelled=False)
 
     def cells(self, examples, predictions):
         for answer in predictions:

@@ -163,7 +163,7 @@ class TokenClassification(Task):
                 lines, texts = zip(*chunk, strict=True)
                 yield split_texts(list(texts), list(lines), str(source))
         elif form == "jsonl":
-            yield read_spans(source)
+            yield read_spans(source, labelled=False)
         else:
             examples = read_tagged(source, labelled=False)
             if _seems_sentences(examples, run.labels):

@@ -125,6 +125,31 @@ def test_names_of_label_columns_may_have_commas_in_them(tmp_path, chosen):
     assert chunk.texts == ["one"]
 
 
+def question(**fields) -> dict:
+    return {"id": "7", "question": "Who?", "context": "Bob.", **fields}
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "message"),
+    [
+        ("token-classification", {"text": "a"}, ":2: no key 'label'; keys: 'text'"),
+        ("token-classification", {"text": "a", "label": None}, ":2: expected 'label' as {type"),
+        ("token-classification", {"text": "a", "label": {"X": "a"}}, ":2: expected 'label' as"),
+        ("question-answering", question(answers=None), ":2: answers: expected an array, got null"),
+        ("question-answering", question(answers="Bob"), ":2: answers: expected an array, got a st"),
+        ("question-answering", question(is_impossible=1), ":2: is_impossible: expected a boolean"),
+    ],
+)
+def test_labels_are_looked_at_in_training_alone(tmp_path, kind, row, message):
+    first = question(id="1", answers=[{"text": "Bob", "answer_start": 0}])
+    first = {"text": "a", "label": {}} if kind == "token-classification" else first
+    file, task = json_lines(tmp_path / "rows.jsonl", [first, row]), TASKS[kind]
+    with pytest.raises(ValueError, match=f"rows.jsonl{message}"):
+        task.read(file, InputOptions())
+    (examples,) = task.read_inputs(file, InputOptions(), None, 10)
+    assert len(examples) == 2
+
+
 def test_names_of_tasks():
     assert find_task("cola") == (TASKS["classification"], "cola")
     assert find_task("sts-b")[0] is TASKS["regression"]
