@@ -123,10 +123,16 @@ def _from_json(rows: list[Row], name: str) -> list[tuple]:
         prompt, choices = row.fields.get(key), row.fields.get("choices")
         if not isinstance(prompt, str):
             raise ValueError(f"{where}: key {key!r}: expected a string, got {json_type(prompt)}")
-        if not isinstance(choices, list) or not all(isinstance(c, str) for c in choices):
+        if not isinstance(choices, list):
             raise ValueError(
                 f"{where}: key 'choices': expected an array of strings, got {json_type(choices)}"
             )
+        for number, choice in enumerate(choices):
+            if not isinstance(choice, str):
+                raise ValueError(
+                    f"{where}: key 'choices': element {number}: expected a string, got "
+                    f"{json_type(choice)}"
+                )
         label = row.fields.get("label")
         refuse_half_surrogates([prompt, choices, label], where)
         found.append((prompt, tuple(choices), "" if label is None else str(label), row.line))

@@ -25,6 +25,7 @@ from keras_bert_impl.data.rows import (
     read_rows,
     source_name,
     split_csv_line,
+    value_of,
 )
 
 __all__ = ["LabelSetExamples", "encode_label_sets", "known_labels", "read_label_sets"]
@@ -101,14 +102,13 @@ def _from_lists(rows: list[Row], name: str, text, label) -> LabelSetExamples:
     for row in rows:
         where = f"{name}:{row.line}"
         for key, kind in ((text_key, str), (label_key, list)):
-            if key not in row.fields:
-                raise ValueError(f"{where}: no key {key!r}; keys: {list(row.fields)}")
-            if not isinstance(row.fields[key], kind):
+            value = value_of(row.fields, key, where)
+            if not isinstance(value, kind):
                 expected = {str: "a string", list: "an array of strings"}[kind]
                 raise ValueError(
-                    f"{where}: key {key!r}: expected {expected}, got {json_type(row.fields[key])}"
+                    f"{where}: key {key!r}: expected {expected}, got {json_type(value)}"
                 )
-            refuse_half_surrogates(row.fields[key], f"{where}: key {key!r}")
+            refuse_half_surrogates(value, f"{where}: key {key!r}")
         given = row.fields[label_key]
         for value in given:
             if not isinstance(value, str):

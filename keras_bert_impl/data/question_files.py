@@ -130,7 +130,9 @@ def _field(entry, key: str, kind: type, where: str, default=None):
         )
     value = entry[key]
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ValueError(f"{where}: {key}: expected {json_type(kind())}, got {json_type(value)}")
+        expected = "a whole number" if kind is int else json_type(kind())
+        received = value if isinstance(value, float) else json_type(value)
+        raise ValueError(f"{where}: {key}: expected {expected}, got {received}")
     return value
 
 

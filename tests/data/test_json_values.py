@@ -43,6 +43,20 @@ def test_what_json_cannot_hold(read, content, message):
 
 
 @pytest.mark.parametrize(
+    ("read", "value", "message"),
+    [
+        (choices, {"prompt": "a", "choices": {}}, "expected an array of strings, got an object"),
+        (choices, {"prompt": "a", "choices": ["b", 1]}, "element 1: expected a string, got a n"),
+        (label_sets, {"text": "a", "labels": "b"}, "expected an array of strings, got a string"),
+        (label_sets, {"text": "a", "labels": ["b", 1]}, "expected strings, got a number"),
+    ],
+)
+def test_arrays_of_strings(read, value, message):
+    with pytest.raises(ValueError, match=f"^<stream>:1: key '[a-z]+': {message}"):
+        read(io.BytesIO(json.dumps(value).encode() + b"\n"))
+
+
+@pytest.mark.parametrize(
     ("read", "value"),
     [
         (read_spans, {"text": f"ab {HALF}", "label": {}}),

@@ -126,7 +126,12 @@ def test_broken_files(tmp_path, content, message):
         (
             [{**ENTRY, "answers": [{"text": "Bob", "answer_start": "0"}]}],
             "Bob",
-            r"answers\[0\]: answer_start: expected a number, got a string",
+            r"answers\[0\]: answer_start: expected a whole number, got a string",
+        ),
+        (
+            [{**ENTRY, "answers": [{"text": "Bob", "answer_start": 4.0}]}],
+            "Bob",
+            r"answers\[0\]: answer_start: expected a whole number, got 4\.0",
         ),
         ([{**ENTRY, "is_impossible": True}], "Bob", "is_impossible is true, but there are answers"),
         (
