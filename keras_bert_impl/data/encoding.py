@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ import tensorflow as tf
 from keras_bert_impl.text.packing import pack
 from keras_bert_impl.text.tokenizer import as_string_vector
 
-__all__ = ["EncodedTexts", "check_length", "encode_texts"]
+__all__ = ["EncodedTexts", "check_length", "check_string_lists", "check_strings", "encode_texts"]
 
 _logger = logging.getLogger(__name__)
 
@@ -104,3 +105,21 @@ def check_length(name: str, values: Sequence | None, texts: Sequence[str]) -> No
     """Raises ValueError unless there is one value a text, or none at all."""
     if values is not None and len(values) != len(texts):
         raise ValueError(f"{name}: expected one a text ({len(texts)}), got {len(values)}")
+
+
+def check_strings(name: str, values: Iterable) -> None:
+    """Raises ValueError unless all values are strings."""
+    for number, value in enumerate(values):
+        if not isinstance(value, str):
+            raise ValueError(
+                f"{name}: element {number}: expected a string, got {reprlib.repr(value)}"
+            )
+
+
+def check_string_lists(name: str, values: Iterable) -> None:
+    """Raises ValueError unless all values are lists of strings."""
+    for number, value in enumerate(values):
+        where = f"{name}: element {number}"
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise ValueError(f"{where}: expected a list of strings, got {reprlib.repr(value)}")
+        check_strings(where, value)

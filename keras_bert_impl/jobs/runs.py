@@ -6,7 +6,7 @@ Shapes: N texts, C classes.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from keras_bert_impl import checkpoints, sources
 from keras_bert_impl.checkpoints.store import LABELS_FILE
 from keras_bert_impl.data.choices import ChoiceExamples
 from keras_bert_impl.data.columns import Columns
-from keras_bert_impl.data.encoding import check_length
+from keras_bert_impl.data.encoding import check_length, check_string_lists, check_strings
 from keras_bert_impl.data.questions import QuestionSet
 from keras_bert_impl.data.readers import LabelledExamples
 from keras_bert_impl.data.tagged_json import split_texts
@@ -138,6 +138,8 @@ class TextRun(Run):
             kind, hint = ("pairs of texts", "give") if self.pairs else ("single texts", "leave out")
             raise ValueError(f"{self.folder} classifies {kind}: {hint} pairs")
         check_length("pairs", pairs, texts)
+        check_strings("texts", texts)
+        check_strings("pairs", () if pairs is None else pairs)
         return LabelledExamples(texts, pairs, None, [], "<memory>")
 
 
@@ -159,12 +161,14 @@ class ChoiceRun(Run):
             batch_size: examples a step.
 
         Raises:
-            ValueError: numbers differ.
+            ValueError: numbers differ, or an element is not a string.
         """
         if isinstance(prompts, str):
             prompts, choices = [prompts], [choices]
         if not len(prompts):
             return []
+        check_strings("prompts", prompts)
+        check_string_lists("choices", choices)
         examples = ChoiceExamples(list(prompts), [tuple(row) for row in choices])
         return self.predictions_of(examples, batch_size)
 
@@ -187,12 +191,14 @@ class QuestionRun(Run):
             batch_size: windows a step.
 
         Raises:
-            ValueError: numbers differ, or a text is empty.
+            ValueError: numbers differ, or an element is not a string, or is empty.
         """
         questions = [questions] if isinstance(questions, str) else questions
         contexts = [contexts] * len(questions) if isinstance(contexts, str) else contexts
         if not len(questions):
             return []
+        check_strings("questions", questions)
+        check_strings("contexts", contexts)
         return self.predictions_of(QuestionSet.of(questions, contexts), batch_size)
 
 
@@ -213,13 +219,18 @@ class TaggingRun(Run):
             texts: texts, which are split into words (see `data.tagged_json.split_words`); one
                 string is one text. Or lists of words.
             batch_size: rows a step.
+
+        Raises:
+            ValueError: an element is not a string, or not a list of words as the first one is.
         """
         texts = [texts] if isinstance(texts, str) else list(texts)
-        if all(isinstance(text, str) for text in texts):
+        if texts and isinstance(texts[0], Iterable) and not isinstance(texts[0], str):
+            check_string_lists("texts", texts)
+            examples, places = TaggedSentences(texts, None, None, [], "<memory>", [], " "), ()
+        else:
+            check_strings("texts", texts)
             examples = split_texts(texts, [])
             places = (texts, examples.offsets)
-        else:
-            examples, places = TaggedSentences(texts, None, None, [], "<memory>", [], " "), ()
         found = self.predictions_of(examples, batch_size)
         return self.task.tagged_texts(examples.words, found, *places)
 

@@ -6,13 +6,16 @@ import io
 import json
 import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import keras_bert_impl
 from keras_bert_impl import jobs
+from keras_bert_impl.data.columns import Columns
 from keras_bert_impl.jobs import prediction
+from keras_bert_impl.jobs.runs import ChoiceRun, QuestionRun, TaggingRun, TextRun
 from tests.jobs.toy import VOCAB, rows, write_tsv, write_weights
 from tests.sources.conftest import entries
 
@@ -52,13 +55,37 @@ def test_probabilities_sum_to_one_and_no_texts_are_no_predictions(run):
 @pytest.mark.parametrize(
     ("texts", "pairs", "message"),
     [
-        (["a", None], None, "texts must be strings, element 1 is NoneType: None"),
+        (["a", None], None, "texts: element 1: expected a string, got None"),
         (["a"], ["b"], "classifies single texts: leave out pairs"),
     ],
 )
 def test_other_input_is_refused(run, texts, pairs, message):
     with pytest.raises(ValueError, match=message):
         run.predict(texts, pairs)
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "message"),
+    [
+        (TextRun, (["a", 5],), "texts: element 1: expected a string, got 5"),
+        (TextRun, (["a"], [None]), "pairs: element 0: expected a string, got None"),
+        (TaggingRun, (["a", None],), "texts: element 1: expected a string, got None"),
+        (TaggingRun, (["a", ["b"]],), r"texts: element 1: expected a string, got \['b'\]"),
+        (TaggingRun, ([["a"], "b"],), "texts: element 1: expected a list of strings, got 'b'"),
+        (TaggingRun, ([["a"], None],), "texts: element 1: expected a list of strings, got None"),
+        (TaggingRun, ([["a", 5]],), "texts: element 0: element 1: expected a string, got 5"),
+        (QuestionRun, (["a", None], "b"), "questions: element 1: expected a string, got None"),
+        (QuestionRun, ("a", [None]), "contexts: element 0: expected a string, got None"),
+        (ChoiceRun, ([None], [["a", "b"]]), "prompts: element 0: expected a string, got None"),
+        (ChoiceRun, (["a"], ["bc"]), "choices: element 0: expected a list of strings, got 'bc'"),
+        (ChoiceRun, (["a"], [None]), "choices: element 0: expected a list of strings, got None"),
+        (ChoiceRun, ("a", ["b", None]), "choices: element 0: element 1: expected a string, got N"),
+    ],
+)
+def test_what_is_no_text_is_named(kind, arguments, message):
+    run = kind(None, None, (), None, Columns(), Path("run"))
+    with pytest.raises(ValueError, match=message):
+        run.predict(*arguments)
 
 
 def test_a_classifier_without_training_json(trained, tmp_path):
