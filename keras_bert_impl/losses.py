@@ -140,6 +140,7 @@ def weighted_sums(loss: keras.losses.Loss, y_true, y_pred, sample_weight=None):
     Args:
         loss: its `call` gives the losses [B, ...].
         y_true, y_pred: as `loss.call` takes them; a Keras mask on `y_pred` counts as weight.
+            A class number of weight 0 may be any, as -100.
         sample_weight: [B] or [B, ...] or None (every weight is 1).
 
     Returns:
@@ -147,18 +148,30 @@ def weighted_sums(loss: keras.losses.Loss, y_true, y_pred, sample_weight=None):
     """
     mask = getattr(y_pred, "_keras_mask", None)
     y_true, y_pred = (ops.convert_to_tensor(y, dtype=loss.dtype) for y in (y_true, y_pred))
+    if len(y_true.shape) == len(y_pred.shape) - 1:
+        # Numbers of classes: one that does not count need not be one, as the usual -100.
+        counts = _product_of_weights(y_true, sample_weight, mask) != 0
+        y_true = ops.where(counts, y_true, ops.zeros_like(y_true))
     losses = loss.call(y_true, y_pred)
-    weights = ops.ones_like(losses)
-    for factor in (sample_weight, mask):
+    # Keras' `ignore_class` puts a mask on the losses.
+    ignored = getattr(losses, "_keras_mask", None)
+    weights = _product_of_weights(losses, sample_weight, mask, ignored)
+    return ops.sum(losses * weights), ops.sum(weights)
+
+
+def _product_of_weights(values, *factors):
+    """The product of weights [B] or [B, ...], where given, in the shape of the values."""
+    weights = ops.ones_like(values)
+    for factor in factors:
         if factor is None:
             continue
-        factor = ops.cast(factor, losses.dtype)
-        while len(factor.shape) > len(losses.shape) and factor.shape[-1] == 1:
+        factor = ops.cast(factor, values.dtype)
+        while len(factor.shape) > len(values.shape) and factor.shape[-1] == 1:
             factor = ops.squeeze(factor, -1)
-        while len(factor.shape) < len(losses.shape):
+        while len(factor.shape) < len(values.shape):
             factor = ops.expand_dims(factor, -1)
         weights = weights * factor
-    return ops.sum(losses * weights), ops.sum(weights)
+    return weights
 
 
 @keras.saving.register_keras_serializable("keras_bert_impl")

@@ -36,6 +36,17 @@ def test_weighted_mean(weights):
     )
 
 
+@pytest.mark.parametrize("loss", [CROSSENTROPY, SparseCrossentropy()])
+@pytest.mark.parametrize("how", ["weights", "mask"])
+def test_a_class_that_does_not_count_may_be_any(loss, how):
+    targets, logits = np.where(WEIGHTS > 0, TRUE, -100), ops.convert_to_tensor(LOGITS)
+    weights = (WEIGHTS > 0).astype("float32")
+    if how == "mask":
+        logits._keras_mask, weights = ops.convert_to_tensor(weights > 0), None
+    found = float(WeightedMean(loss)(targets, logits, sample_weight=weights))
+    assert found == pytest.approx(LOSSES[WEIGHTS > 0].mean(), abs=1e-5)
+
+
 def test_no_weight_at_all_is_no_loss():
     assert float(WeightedMean(CROSSENTROPY)(TRUE, LOGITS, np.zeros((4, 6)))) == 0
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import keras
 from keras import ops
+from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 
-__all__ = ["check_below", "check_length", "dropout", "gelu", "layer_norm", "rows_at"]
+__all__ = ["check_below", "check_length", "dropout", "gelu", "is_building", "layer_norm", "rows_at"]
 
 ON_TENSORFLOW = keras.backend.backend() == "tensorflow"
 if ON_TENSORFLOW:
@@ -122,6 +123,11 @@ def rows_at(x, positions):
     starts = ops.expand_dims(ops.arange(batch, dtype="int32") * length, 1)
     rows = ops.reshape(x, (-1, x.shape[-1]))
     return ops.take(rows, ops.reshape(positions + starts, (-1,)), axis=0)
+
+
+def is_building() -> bool:
+    """Whether Keras calls with stand-ins, of which it knows nothing but shapes."""
+    return in_symbolic_scope()
 
 
 def check_length(length, longest: int):

@@ -9,13 +9,18 @@ import keras
 from keras import ops
 
 from keras_bert_impl.config import BertConfig
-from keras_bert_impl.layers import BertEmbeddings, EncoderBlock, LayerNorm, Pooler, attention_bias
-from keras_bert_impl.models.pretrained import Pretrained
+from keras_bert_impl.layers import (
+    BertEmbeddings,
+    EncoderBlock,
+    LayerNorm,
+    Pooler,
+    attention_bias,
+    backend,
+)
+from keras_bert_impl.models.pretrained import INPUTS, Pretrained
 from keras_bert_impl.trainer import Trainer
 
 __all__ = ["BertEncoder"]
-
-INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
 @keras.saving.register_keras_serializable("keras_bert_impl")
@@ -189,6 +194,9 @@ def check_inputs(inputs) -> dict:
         if not isinstance(value, keras.KerasTensor):
             value = ops.convert_to_tensor(value)
         dtype = keras.backend.standardize_dtype(value.dtype)
+        if backend.is_building():
+            # A model of a user that is loaded is built by Keras, from shapes alone: as floats.
+            value, dtype = ops.cast(value, "int32"), "int32"
         if "int" not in dtype and dtype != "bool":
             raise ValueError(f"{name} must be integers, got {dtype}")
         if len(value.shape) != 2:

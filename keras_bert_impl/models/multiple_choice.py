@@ -43,6 +43,8 @@ class BertMultipleChoice(Pretrained, Trainer):
     (1, 2)
     """
 
+    input_axes = 3
+
     def __init__(self, config: BertConfig | dict, dropout: float | None = None, **kwargs):
         super().__init__(**kwargs)
         self.encoder = BertEncoder(config, dtype=self.dtype_policy, name="encoder")
@@ -76,6 +78,7 @@ class BertMultipleChoice(Pretrained, Trainer):
         super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
 
     def call(self, inputs, training=False):
+        _check_axes(inputs)
         batch, choices, length = ops.shape(inputs["token_ids"])
         rows = {name: ops.reshape(x, (-1, length)) for name, x in inputs.items() if x is not None}
         pooled = self.encoder(rows, training=training)["pooled_output"]
@@ -83,6 +86,7 @@ class BertMultipleChoice(Pretrained, Trainer):
         return ops.reshape(logits, (batch, choices))
 
     def compute_output_spec(self, inputs, training=False):
+        _check_axes(inputs)
         return keras.KerasTensor(inputs["token_ids"].shape[:2], dtype="float32")
 
     def get_config(self):
@@ -91,3 +95,12 @@ class BertMultipleChoice(Pretrained, Trainer):
             "config": self.config.to_dict(),
             "dropout": self.dropout_rate,
         }
+
+
+def _check_axes(inputs) -> None:
+    if isinstance(inputs, dict) and "token_ids" in inputs:
+        shape = tuple(inputs["token_ids"].shape)
+        if len(shape) == 3:
+            return
+        raise ValueError(f"token_ids must have the shape [batch, choices, sequence], got {shape}")
+    raise ValueError(f"expected a dict with token_ids [batch, choices, sequence], got {inputs!r}")

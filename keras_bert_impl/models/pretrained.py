@@ -5,15 +5,34 @@ from __future__ import annotations
 import os
 from typing import Self
 
-__all__ = ["Pretrained"]
+import keras
+
+__all__ = ["INPUTS", "Pretrained"]
+
+INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
 class Pretrained:
     """Mix-in before `keras.Model`, for models whose constructor takes a config."""
 
+    input_names = INPUTS
+    input_axes = 2
+
+    def get_config(self):
+        frozen = list(_frozen(self))
+        return {**super().get_config(), **({"frozen": frozen} if frozen else {})}
+
     @classmethod
     def from_config(cls, config, custom_objects=None):
-        return cls(**config)
+        config = dict(config)
+        frozen = config.pop("frozen", ())
+        model = cls(**config)
+        for path in frozen:
+            layer = model
+            for name in path.split("/"):
+                layer = next(one for one in _parts(layer) if one.name == name)
+            layer.trainable = False
+        return model
 
     @classmethod
     def from_pretrained(cls, source: str | os.PathLike, **kwargs) -> Self:
@@ -44,3 +63,29 @@ class Pretrained:
         from keras_bert_impl import checkpoints
 
         checkpoints.save_run(self, folder)
+
+    def export(self, filepath, *args, input_signature=None, **kwargs):
+        """As `keras.Model.export`, also of a model that was never called.
+
+        Args:
+            filepath, *args, **kwargs: as in Keras.
+            input_signature: default: every input of the model, int32 of any size. For raw text in
+                and labels out, see `keras_bert_impl.serving`.
+        """
+        if input_signature is None:
+            spec = keras.InputSpec(dtype="int32", shape=(None,) * self.input_axes)
+            input_signature = [dict.fromkeys(self.input_names, spec)]
+        return super().export(filepath, *args, input_signature=input_signature, **kwargs)
+
+
+def _parts(layer):
+    return layer._flatten_layers(include_self=False, recursive=False)
+
+
+def _frozen(layer, prefix: str = ""):
+    """Paths of the outermost layers that are not trained, as names from the model on."""
+    for part in _parts(layer):
+        if not part.trainable:
+            yield prefix + part.name
+        else:
+            yield from _frozen(part, f"{prefix}{part.name}/")

@@ -15,7 +15,7 @@ from keras_bert_impl.layers import ClassificationHead, MaskedLMHead
 from keras_bert_impl.layers.backend import rows_at
 from keras_bert_impl.losses import SparseAccuracy, SparseCrossentropy
 from keras_bert_impl.models.encoder import BertEncoder
-from keras_bert_impl.models.pretrained import Pretrained
+from keras_bert_impl.models.pretrained import INPUTS, Pretrained
 from keras_bert_impl.trainer import Trainer
 
 __all__ = ["BertPretrainer"]
@@ -52,6 +52,8 @@ class BertPretrainer(Pretrained, Trainer):
     >>> tuple(output["masked_lm"].shape), tuple(output["next_sentence"].shape)
     ((1, 2, 30), (1, 2))
     """
+
+    input_names = (*INPUTS, "masked_positions")
 
     def __init__(self, config: BertConfig | dict, next_sentence: bool = True, **kwargs):
         super().__init__(**kwargs)

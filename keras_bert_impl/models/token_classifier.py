@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import keras
+from keras import ops
 
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.models.label_model import LabelModel
@@ -85,6 +86,22 @@ class BertTokenClassifier(LabelModel):
         super().compile(
             optimizer, loss, metrics=metrics, weighted_metrics=weighted_metrics, **kwargs
         )
+
+    def fit(self, *args, **kwargs):
+        """As `keras.Model.fit`; `class_weight` is refused, which Keras takes per row only."""
+        if kwargs.get("class_weight") is not None:
+            raise ValueError(
+                "class_weight is for one class a row, and tags are one a token: give their "
+                "weights as sample_weight [batch, sequence]"
+            )
+        return super().fit(*args, **kwargs)
+
+    def compute_metrics(self, x, y, y_pred, sample_weight=None):
+        """As in Keras, of which the masks need weights [B, S]."""
+        if sample_weight is not None and len(sample_weight.shape) == 1:
+            ones = ops.ones_like(y, dtype=sample_weight.dtype)
+            sample_weight = ops.expand_dims(sample_weight, -1) * ones
+        return super().compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def call(self, inputs, training=False):
         sequence = self.encoder(inputs, training=training)["sequence_output"]

@@ -9,6 +9,8 @@ import tensorflow as tf
 
 __all__ = ["plain_errors"]
 
+# Of TensorFlow's cross-entropy, on CPUs.
+_BAD_TARGET = re.compile(r"label value of (-?\d+) which is outside the valid range of (\[0, \d+\))")
 # How Keras marks the message of a layer within its account of the call.
 _MESSAGE_IN_KERAS = re.compile(r"\x1b\[1m(.*?)\x1b\[0m", re.DOTALL)
 
@@ -19,10 +21,9 @@ def plain_errors():
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
-        found = re.search(r"keras_bert_impl: (.*?)\] \[(-?\d+)\] \[(-?\d+)\]", error.message)
-        if found is None:
+        message = _message_of(error.message)
+        if message is None:
             raise
-        message = "{}, got values from {} to {}".format(*found.groups())
     except ValueError as error:
         found = _MESSAGE_IN_KERAS.search(str(error))
         if found is None:
@@ -31,3 +32,15 @@ def plain_errors():
     else:
         return
     raise ValueError(message)
+
+
+def _message_of(text: str) -> str | None:
+    """What a failed check says, or None where it is none of ours."""
+    if found := re.search(r"keras_bert_impl: (.*?)\] \[(-?\d+)\] \[(-?\d+)\]", text):
+        return "{}, got values from {} to {}".format(*found.groups())
+    if found := _BAD_TARGET.search(text):
+        return (
+            f"targets must be in {found[2]}, got {found[1]} (those that shall not count need the "
+            "sample weight 0)"
+        )
+    return None

@@ -13,7 +13,7 @@ import pytest
 from keras import ops
 
 from keras_bert_impl.losses import WeightedMean
-from keras_bert_impl.models import BertClassifier
+from keras_bert_impl.models import BertClassifier, BertEncoder
 from keras_bert_impl.training import AdamW, load_model
 from tests.checks import BATCH, CONFIG
 from tests.conftest import REPO
@@ -150,6 +150,13 @@ def test_token_ids_out_of_range(method):
 
 
 @ONLY_TENSORFLOW
+@pytest.mark.parametrize("method", ["fit", "evaluate", "train_on_batch", "test_on_batch"])
+def test_targets_out_of_range(method):
+    with pytest.raises(ValueError, match=r"^targets must be in \[0, 2\), got (2|-1) \(those that"):
+        getattr(compiled(), method)(BATCH, LABELS + 1 if method == "fit" else LABELS * 3 - 1)
+
+
+@ONLY_TENSORFLOW
 @pytest.mark.parametrize("method", ["fit", "predict"])
 def test_a_long_batch_of_a_dataset(method):
     import tensorflow as tf
@@ -228,3 +235,65 @@ def test_a_head_for_the_same_labels_is_kept_and_for_others_new(tmp_path, caplog)
     assert "has one for other labels (a, b, c, not a, b, d)" in caplog.text
     assert np.abs(other.head.get_weights()[0] - saved.head.get_weights()[0]).max() > 1e-3
     assert np.abs(found - ops.convert_to_numpy(other(BATCH))).max() > 1e-4
+
+
+@keras.saving.register_keras_serializable("tests")
+class OnTheEncoder(keras.Model):
+    """As a user stacks an ordinary layer on the encoder."""
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.encoder = BertEncoder(config)
+        self.out = keras.layers.Dense(3)
+
+    def call(self, inputs, training=False):
+        return self.out(self.encoder(inputs, training=training)["pooled_output"])
+
+    def get_config(self):
+        return {**super().get_config(), "config": self.encoder.config.to_dict()}
+
+
+def test_a_model_of_a_user_comes_back_with_its_head_and_optimizer(tmp_path):
+    model = OnTheEncoder(CONFIG)
+    model.compile("adam", loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    model.fit(BATCH, LABELS, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded.predict(BATCH), model.predict(BATCH))
+    assert len(loaded.optimizer.variables) == len(model.optimizer.variables)
+    assert int(loaded.optimizer.iterations) == 1
+
+
+def test_frozen_parts_stay_frozen_in_a_keras_file(tmp_path):
+    model = BertClassifier(CONFIG, 2)
+    model.encoder.embeddings.trainable = False
+    model.encoder.blocks[0].attention.trainable = False
+    model.compile(AdamW(1e-2))
+    model.fit(BATCH, LABELS, verbose=0)
+    model.save(tmp_path / "model.keras")
+    loaded = load_model(tmp_path / "model.keras")
+    paths = [v.path for v in model.trainable_variables]
+    assert [v.path for v in loaded.trainable_variables] == paths
+    assert 0 < len(paths) < len(model.weights) - 5
+    assert int(loaded.optimizer.iterations) == 1
+    before = [ops.convert_to_numpy(v) for v in loaded.encoder.embeddings.weights]
+    loaded.fit(BATCH, LABELS, verbose=0)
+    for one, other in zip(before, loaded.encoder.embeddings.weights, strict=True):
+        np.testing.assert_array_equal(one, ops.convert_to_numpy(other))
+
+
+@ONLY_TENSORFLOW
+@pytest.mark.parametrize("is_called", [True, False])
+@pytest.mark.parametrize("make", [lambda: BertClassifier(CONFIG, 2), lambda: BertEncoder(CONFIG)])
+def test_export_of_keras(make, is_called, tmp_path):
+    import tensorflow as tf
+
+    model = make()
+    if is_called:
+        model.predict(BATCH, verbose=0)
+    model.export(tmp_path / "exported", verbose=False)
+    loaded = tf.saved_model.load(tmp_path / "exported")
+    found = loaded.serve({name: tf.constant(value) for name, value in BATCH.items()})
+    expected = model(BATCH)
+    for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5)

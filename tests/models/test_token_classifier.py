@@ -50,6 +50,41 @@ def test_loss_and_accuracy_of_the_weighted_tokens():
     assert set(scores) == {"loss", "accuracy"}
 
 
+@pytest.mark.parametrize("how", ["weights", "ignored class"])
+def test_tags_that_do_not_count_may_be_any(how):
+    model = BertTokenClassifier(CONFIG, 3)
+    if how == "weights":
+        model.compile("sgd")
+        options = {"sample_weight": WEIGHTS}
+    else:
+        crossentropy = keras.losses.SparseCategoricalCrossentropy
+        model.compile("sgd", loss=crossentropy(from_logits=True, ignore_class=-100))
+        options = {}
+    tags = np.where(WEIGHTS == 1, TAGS, -100)
+    expected = model.evaluate(BATCH, TAGS, sample_weight=WEIGHTS, verbose=0, return_dict=True)
+    found = model.evaluate(BATCH, tags, verbose=0, return_dict=True, **options)
+    assert found["loss"] == pytest.approx(expected["loss"], abs=1e-6)
+
+
+def test_one_weight_a_row():
+    rows = np.array([1.0, 0.0, 3.0], "float32")
+    scores = []
+    for weights in (rows, rows[:, None] * np.ones_like(WEIGHTS)):
+        keras.utils.set_random_seed(0)
+        model = BertTokenClassifier(CONFIG, 3)
+        model.compile("sgd")
+        options = {"sample_weight": weights, "verbose": 0, "return_dict": True}
+        scores.append(model.evaluate(BATCH, TAGS, **options))
+    assert scores[0] == pytest.approx(scores[1])
+
+
+def test_weights_of_classes_are_refused():
+    model = BertTokenClassifier(CONFIG, 3)
+    model.compile("sgd")
+    with pytest.raises(ValueError, match=r"give their weights as sample_weight \[batch, sequence"):
+        model.fit(BATCH, TAGS, class_weight={0: 1.0, 1: 2.0, 2: 1.0})
+
+
 def test_a_batch_without_labels_changes_nothing():
     model = BertTokenClassifier(CONFIG, 3)
     model.compile("sgd")
