@@ -20,7 +20,7 @@ from keras_bert_impl.trainer.outputs import OutputLosses
 from keras_bert_impl.trainer.recipes import check_recipe
 from keras_bert_impl.trainer.tensorflow_errors import plain_errors
 from keras_bert_impl.trainer.tensorflow_function import make_function
-from keras_bert_impl.trainer.tensorflow_optimizer import dense, optimizer_gaps
+from keras_bert_impl.trainer.tensorflow_optimizer import check_optimizer, dense, optimizer_gaps
 from keras_bert_impl.trainer.tensorflow_parts import add, part_of, shares_of, sum_over_replicas
 
 __all__ = ["PRIVATE_KERAS_NAMES", "Trainer", "sum_over_replicas"]
@@ -87,7 +87,7 @@ class Trainer(OutputLosses, keras.Model):
 
         Raises:
             ValueError: `jit_compile=True` under a strategy with several replicas, or as
-                `check_recipe`.
+                `check_recipe` and `check_optimizer`.
         """
         check_recipe(micro_batches, r_drop, adversarial)
         if kwargs.get("jit_compile") is True and self.distribute_strategy.num_replicas_in_sync > 1:
@@ -97,6 +97,7 @@ class Trainer(OutputLosses, keras.Model):
             )
         loss = as_weighted_mean(loss, total=sum_over_replicas)
         super().compile(optimizer=optimizer, loss=loss, **kwargs)
+        check_optimizer(self.optimizer, self.distribute_strategy)
         with self.distribute_strategy.scope():
             self._track_outputs(kwargs.get("loss_weights"))
         self.micro_batches, self.r_drop, self.adversarial = micro_batches, r_drop, adversarial
@@ -275,6 +276,16 @@ class Trainer(OutputLosses, keras.Model):
         """As `keras.Model.evaluate`; bad token ids and lengths end in a ValueError."""
         with plain_errors():
             return super().evaluate(*args, **kwargs)
+
+    def train_on_batch(self, *args, **kwargs):
+        """As `keras.Model.train_on_batch`; bad token ids and lengths end in a ValueError."""
+        with plain_errors():
+            return super().train_on_batch(*args, **kwargs)
+
+    def test_on_batch(self, *args, **kwargs):
+        """As `keras.Model.test_on_batch`; bad token ids and lengths end in a ValueError."""
+        with plain_errors():
+            return super().test_on_batch(*args, **kwargs)
 
     def predict(self, *args, **kwargs):
         """As `keras.Model.predict`; bad token ids and lengths end in a ValueError."""

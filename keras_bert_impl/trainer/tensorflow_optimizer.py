@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-__all__ = ["ClipAfterReduction", "dense", "optimizer_gaps"]
+__all__ = ["ClipAfterReduction", "check_optimizer", "dense", "optimizer_gaps"]
 
 
 def dense(gradient):
@@ -67,11 +67,15 @@ class ClipAfterReduction:
             update, self._distribution_strategy, averages, variables
         )
 
+    def _steps_done(self):
+        # With `gradient_accumulation_steps` a tensor, and else a Keras variable.
+        return getattr(self.iterations, "value", self.iterations)
+
     def _update_averages(self, strategy, averages, variables) -> None:
         """Sets a to m a + (1 - m) v; in the first step to v."""
 
         def update(average, variable):
-            momentum = tf.cast(self.iterations.value != 0, average.dtype) * self.ema_momentum
+            momentum = tf.cast(self._steps_done() != 0, average.dtype) * self.ema_momentum
             average.assign(momentum * average + (1 - momentum) * variable)
 
         for average, variable in zip(averages, variables, strict=True):
@@ -79,11 +83,23 @@ class ClipAfterReduction:
 
     def _overwrite_where_due(self, strategy, averages, variables) -> None:
         def update(variable, average):
-            is_due = (self.iterations.value + 1) % self._overwrites_every == 0
+            is_due = (self._steps_done() + 1) % self._overwrites_every == 0
             variable.assign(tf.where(is_due, average, variable))
 
         for average, variable in zip(averages, variables, strict=True):
             strategy.extended.update(variable, update, args=(average,), group=False)
+
+
+def check_optimizer(optimizer, strategy) -> None:
+    """Raises ValueError for what Keras' optimizers cannot do with several replicas."""
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    several = strategy.num_replicas_in_sync > 1
+    if several and inner is not None and inner.gradient_accumulation_steps:
+        raise ValueError(
+            "gradient_accumulation_steps does not work under a strategy with several replicas: "
+            f"give compile(..., micro_batches={inner.gradient_accumulation_steps}) and batches as "
+            "many times as large"
+        )
 
 
 def optimizer_gaps(optimizer, strategy) -> list[str]:
@@ -98,8 +114,6 @@ def optimizer_gaps(optimizer, strategy) -> list[str]:
         gaps.append("clips each replica's gradient before the reduction, not the global gradient")
     if is_stock and inner.weight_decay:
         gaps.append("decays LayerNorm weights and biases too, which BERT's recipe leaves out")
-    if is_stock and several and inner.use_ema:
-        gaps.append("Keras' use_ema fails under a strategy")
-    if several and inner.gradient_accumulation_steps:
-        gaps.append("Keras' gradient_accumulation_steps fails under a strategy")
+    if is_stock and several and inner.use_ema and inner.ema_overwrite_frequency:
+        gaps.append("Keras' ema_overwrite_frequency fails under a strategy")
     return gaps

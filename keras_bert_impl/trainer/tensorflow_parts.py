@@ -24,11 +24,14 @@ def add(one, other):
 
 
 def part_of(value, part: int, parts: int):
-    """Rows of one of the parts of a batch; of equal size where the batch size is static."""
+    """Rows of one of the parts of a batch; of equal size where the batch size is static.
+
+    Eagerly every size is, also that of the last batch: then parts may differ by a row.
+    """
     if value is None:
         return None
     rows = value.shape[0]
-    if rows is not None and rows % parts:
+    if rows is not None and rows % parts and not tf.executing_eagerly():
         raise ValueError(f"{rows} rows a replica cannot be cut into micro_batches={parts}")
     rows = tf.shape(value)[0] if rows is None else rows
     return tf.identity(value[rows * part // parts : rows * (part + 1) // parts])

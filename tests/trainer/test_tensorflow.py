@@ -21,7 +21,7 @@ if keras.backend.backend() == "tensorflow":
     import tensorflow as tf
 
     from keras_bert_impl.trainer.tensorflow import PRIVATE_KERAS_NAMES
-    from keras_bert_impl.trainer.tensorflow_optimizer import optimizer_gaps
+    from keras_bert_impl.trainer.tensorflow_optimizer import check_optimizer, optimizer_gaps
 
 SHALLOW = CONFIG.replace(num_hidden_layers=1)
 CALM = SHALLOW.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
@@ -151,13 +151,41 @@ class TwoReplicas:
 def test_what_fails_under_a_strategy_is_logged():
     gaps = optimizer_gaps(keras.optimizers.Adam(clipnorm=1.0), TwoReplicas)
     assert gaps == ["clips each replica's gradient before the reduction, not the global gradient"]
-    for optimizer in (keras.optimizers.Adam, AdamW):
-        gaps = optimizer_gaps(optimizer(gradient_accumulation_steps=2), TwoReplicas)
-        assert gaps == ["Keras' gradient_accumulation_steps fails under a strategy"]
-    gaps = optimizer_gaps(keras.optimizers.Adam(use_ema=True), TwoReplicas)
-    assert gaps == ["Keras' use_ema fails under a strategy"]
-    assert not optimizer_gaps(AdamW(use_ema=True), TwoReplicas)
+    averaging = {"use_ema": True, "ema_overwrite_frequency": 2}
+    gaps = optimizer_gaps(keras.optimizers.Adam(**averaging), TwoReplicas)
+    assert gaps == ["Keras' ema_overwrite_frequency fails under a strategy"]
+    assert not optimizer_gaps(keras.optimizers.Adam(use_ema=True), TwoReplicas)
+    assert not optimizer_gaps(AdamW(**averaging), TwoReplicas)
     assert issubclass(AdamW, ClipAfterReduction)
+
+
+@pytest.mark.parametrize("optimizer", [keras.optimizers.Adam, AdamW])
+def test_accumulation_by_keras_is_refused_under_a_strategy(optimizer):
+    accumulating = optimizer(gradient_accumulation_steps=2)
+    with pytest.raises(ValueError, match=r"give compile\(\.\.\., micro_batches=2\)"):
+        check_optimizer(accumulating, TwoReplicas)
+    for fine in (None, optimizer(), keras.optimizers.LossScaleOptimizer(optimizer())):
+        check_optimizer(fine, TwoReplicas)
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+def test_averages_of_weights_with_accumulation_by_keras(run_eagerly):
+    options = {"use_ema": True, "ema_momentum": 0.8, "ema_overwrite_frequency": 1}
+    model = tiny(AdamW(1e-2, gradient_accumulation_steps=2, **options), run_eagerly=run_eagerly)
+    before = model.get_weights()
+    model.fit(X, Y, batch_size=2, verbose=0)
+    change = [np.abs(a - b).max() for a, b in zip(before, model.get_weights(), strict=True)]
+    assert 0 < max(change) < 0.1
+
+
+def test_uneven_micro_batches_eagerly():
+    weights = []
+    for run_eagerly in (False, True):
+        model = tiny(AdamW(1e-2), micro_batches=3, run_eagerly=run_eagerly)
+        model.fit(X, Y, batch_size=len(Y) - 1, shuffle=False, verbose=0)
+        weights.append(model.get_weights())
+    for one, other in zip(*weights, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
 
 
 def test_the_loss_is_the_weighted_mean():
