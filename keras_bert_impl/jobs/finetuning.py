@@ -14,6 +14,7 @@ import keras
 import tensorflow as tf
 
 from keras_bert_impl.data.labels import class_weight_table
+from keras_bert_impl.data.rows import read_bytes
 from keras_bert_impl.jobs.finetuning_records import run_folder, write_dev, write_records
 from keras_bert_impl.jobs.preparation import (
     TrainingFiles,
@@ -153,9 +154,10 @@ class _Tuning:
 
     def _check_same_everywhere(self) -> None:
         record = self.settings.to_dict() | {"output": None}
-        for name, encoded in (("train", self.train), ("dev", self.dev.encoded)):
-            record[name] = zlib.crc32(encoded.rows.token_ids.tobytes())
-        strategies.check_same(strategies.make_gather(self.strategy), record)
+        files = (self.settings.train, self.settings.dev)
+        record["files"] = [zlib.crc32(read_bytes(file)) for file in files]
+        record["tokens"] = zlib.crc32(self.train.rows.token_ids.tobytes())
+        strategies.check_same(strategies.make_gather(self.strategy), record, self.model)
 
     def train_all(self) -> tuple[KeepBest, list[Trial]]:
         """All trainings, and the best one, whose model has the weights of its best epoch."""

@@ -120,14 +120,20 @@ def make_gather(strategy: tf.distribute.Strategy) -> Callable[[int], list[int]]:
     return gather
 
 
-def check_same(gather: Callable[[int], list[int]], record: dict) -> None:
+def check_same(
+    gather: Callable[[int], list[int]], record: dict, model: keras.Model | None = None
+) -> None:
     """Raises ValueError where machines were started with other settings, data or models.
 
     Args:
         gather: of `make_gather`.
         record: what must be the same everywhere, for JSON.
+        model: its weights must be, too.
     """
-    digests = gather(zlib.crc32(json.dumps(record, sort_keys=True).encode()))
+    digest = zlib.crc32(json.dumps(record, sort_keys=True).encode())
+    for array in () if model is None else model.get_weights():
+        digest = zlib.crc32(array.tobytes(), digest)
+    digests = gather(digest)
     others = [rank for rank, digest in enumerate(digests) if digest != digests[0]]
     if others:
         raise ValueError(

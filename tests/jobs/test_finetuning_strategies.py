@@ -94,6 +94,30 @@ def test_a_batch_that_replicas_cannot_share(toy, tmp_path, monkeypatch):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("file", ["train", "dev"])
+def test_what_machines_must_have_in_common(file, toy, tmp_path, monkeypatch):
+    records = []
+
+    def keep(gather, record, model):
+        records.append(record)
+        raise ValueError("seen")
+
+    monkeypatch.setattr("keras_bert_impl.training.strategies.check_same", keep)
+    lines = getattr(toy, file).read_text().splitlines()
+    texts = [line.rsplit("\t", 1) for line in lines[1:]]
+    labels = [label for _, label in texts]
+    names = sorted(set(labels))
+    flipped = dict(zip(names, reversed(names), strict=True))
+    other = tmp_path / f"{file}.tsv"
+    rows = [f"{text}\t{flipped[label]}" for text, label in texts]
+    other.write_text("\n".join([lines[0], *rows]) + "\n")
+    for changes in ({}, {file: other}):
+        with pytest.raises(ValueError, match="seen"):
+            jobs.finetune(settings(toy, tmp_path / "run", **changes))
+    assert records[0]["files"] != records[1]["files"]
+    assert records[0]["tokens"] == records[1]["tokens"]
+
+
 def test_an_unknown_strategy(toy, tmp_path):
     with pytest.raises(ValueError, match="strategy must be one of none, mirrored"):
         jobs.finetune(settings(toy, tmp_path / "run", strategy="gpu"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import shutil
 import signal
 
 import h5py
@@ -102,6 +103,22 @@ def test_a_run_that_was_stopped_and_killed_ends_as_one_that_was_not(toy):
 
 def test_machines_that_were_started_differently(toy):
     ended = run_machines([toy("unlike"), toy("unlike", learning_rate=1e-3)])
+    for end in ended:
+        assert end.code == 1
+        assert "the machines of the run differ in settings, data or model" in end.said
+
+
+def test_machines_that_begin_with_other_weights(toy, two):
+    folder, _ = two
+    other = shutil.copytree(folder, toy.folder / "other")
+    with h5py.File(other / "model.weights.h5", "r+") as file:
+        names = []
+        file.visit(lambda name: names.append(name) if "embeddings/token" in name else None)
+        file[names[-1]][...] += 0.01
+    given = toy("astray")
+    at = given.index("--size")
+    starts = [["--init-checkpoint", str(start)] for start in (folder, other)]
+    ended = run_machines([given[:at] + start + given[at + 2 :] for start in starts])
     for end in ended:
         assert end.code == 1
         assert "the machines of the run differ in settings, data or model" in end.said
