@@ -153,9 +153,9 @@ def weighted_sums(loss: keras.losses.Loss, y_true, y_pred, sample_weight=None):
         counts = _product_of_weights(y_true, sample_weight, mask) != 0
         y_true = ops.where(counts, y_true, ops.zeros_like(y_true))
     losses = loss.call(y_true, y_pred)
-    # Keras' `ignore_class` puts a mask on the losses.
-    ignored = getattr(losses, "_keras_mask", None)
-    weights = _product_of_weights(losses, sample_weight, mask, ignored)
+    ignored = getattr(getattr(loss, "loss", loss), "ignore_class", None)
+    regarded = None if ignored is None else y_true != ignored
+    weights = _product_of_weights(losses, sample_weight, mask, regarded)
     return ops.sum(losses * weights), ops.sum(weights)
 
 
