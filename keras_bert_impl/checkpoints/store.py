@@ -40,7 +40,7 @@ def save_run(model: keras.Model, folder: str | os.PathLike) -> None:
     settings = {
         name: value
         for name, value in model.get_config().items()
-        if name not in ("name", "trainable", "dtype", "labels")
+        if name not in ("name", "trainable", "frozen", "dtype", "labels")
     }
     labels = getattr(model, "labels", None)
     broken = [label for label in labels or () if "\n" in label or "\r" in label]
