@@ -98,50 +98,24 @@ def train_ours(arguments, train, dev):
 
 def train_torch(arguments, train, dev):
     import torch
-    from transformers import AutoModelForSequenceClassification
-
-    from keras_bert_impl import sources
+    from task_scores import TorchModel, torch_step
 
     torch.manual_seed(arguments.seed)
-    torch.set_num_threads(len(os.sched_getaffinity(0)))
-    folder = sources.resolve(arguments.weights)
-    model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=2)
-    exempt = [p for name, p in model.named_parameters() if p.ndim < 2]
-    decayed = [p for name, p in model.named_parameters() if p.ndim >= 2]
-    groups = [{"params": decayed, "weight_decay": 0.01}, {"params": exempt, "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, RATE, eps=1e-6, fused=True)
+    model = TorchModel(arguments, "classification", 2)
     steps = int(train.cardinality())
-    cast = torch.autocast("cpu", torch.bfloat16, enabled=arguments.dtype == "mixed_bfloat16")
-
-    def tensors(batch):
-        features, labels = batch
-        ids, mask = (torch.from_numpy(features[n]).long() for n in ("token_ids", "padding_mask"))
-        return {"input_ids": ids, "attention_mask": mask}, torch.from_numpy(labels).long()
-
+    step = torch_step(model, RATE, steps, steps // 10)
     model.train()
     start = time.perf_counter()
-    for step, batch in enumerate(train.as_numpy_iterator()):
-        inputs, labels = tensors(batch)
-        warm_up = step < steps // 10
-        rate = RATE * (step / (steps // 10) if warm_up else 1 - step / steps)
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        with cast:
-            loss = model(**inputs, labels=labels).loss
-        optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        if step % 500 == 0:
-            print(f"step {step}: loss {loss.item():.3f}", flush=True)
+    for number, batch in enumerate(train.as_numpy_iterator()):
+        loss = step(batch)
+        if number % 500 == 0:
+            print(f"step {number}: loss {loss:.3f}", flush=True)
     seconds = time.perf_counter() - start
     model.eval()
     right = total = 0
-    with torch.inference_mode():
-        for batch in dev.as_numpy_iterator():
-            inputs, labels = tensors(batch)
-            right += int((model(**inputs).logits.argmax(-1) == labels).sum())
-            total += len(labels)
+    for features, labels in dev.as_numpy_iterator():
+        right += int((model.predict_on_batch(features).argmax(-1) == labels).sum())
+        total += len(labels)
     return seconds, right / total
 
 

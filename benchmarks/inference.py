@@ -18,7 +18,7 @@ from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from task_scores import RECIPES, Data, TorchModel
+from task_scores import RECIPES, Data, torch_model
 
 
 def parse_arguments():
@@ -63,7 +63,7 @@ def main():
     ours = data.task.model_class.from_pretrained(
         arguments.weights, dtype=arguments.dtype, **data.task.model_arguments(data.labels)
     )
-    theirs = TorchModel(arguments, data)
+    theirs = torch_model(arguments, data)
     theirs.model.eval()
     models = {"ours": ours, "torch": theirs}
     for model in models.values():

@@ -26,6 +26,13 @@ def parse_arguments():
     return arguments
 
 
+def width_of(weights) -> int:
+    """The hidden size."""
+    from keras_bert_impl import checkpoints
+
+    return checkpoints.open_checkpoint(weights).config.hidden_size
+
+
 def our_losses(arguments, data, kernel):
     import keras
 
@@ -57,24 +64,23 @@ def our_losses(arguments, data, kernel):
 def torch_losses(arguments, data, kernel):
     import torch
 
-    wrapped = task_scores.TorchModel(arguments, data)
+    wrapped = task_scores.torch_model(arguments, data)
     model = wrapped.model
     head = model.qa_outputs if wrapped.kind == "question-answering" else model.classifier
     with torch.no_grad():
         head.weight.copy_(torch.from_numpy(kernel.T))
         head.bias.zero_()
     batches, steps = task_scores.training(data, seed=0)
-    step = task_scores.torch_step(wrapped, data, steps)
-    model.eval()
+    step = task_scores.torch_step(wrapped, data.recipe.rate, steps, round(0.1 * steps))
+    wrapped.eval()
     return [step(batch) for batch in batches.take(arguments.steps).as_numpy_iterator()]
 
 
 def main():
     arguments = parse_arguments()
     data = task_scores.read(arguments)
-    outputs = len(data.labels or ()) or {"regression": 1, "question-answering": 2}[data.task.name]
-    width = task_scores.width_of(arguments.weights)
-    kernel = np.random.default_rng(0).normal(0, 0.02, (width, outputs)).astype("float32")
+    shape = (width_of(arguments.weights), task_scores.outputs_of(data))
+    kernel = np.random.default_rng(0).normal(0, 0.02, shape).astype("float32")
     ours = our_losses(arguments, data, kernel)
     theirs = torch_losses(arguments, data, kernel)
     for step, pair in enumerate(zip(ours, theirs, strict=True)):

@@ -83,13 +83,6 @@ def read(arguments) -> Data:
     return Data(recipe, task, labels, train, tests, options)
 
 
-def width_of(weights) -> int:
-    """The hidden size."""
-    from keras_bert_impl import checkpoints
-
-    return checkpoints.open_checkpoint(weights).config.hidden_size
-
-
 def training(data: Data, seed: int):
     """(batches of an epoch, steps of all epochs)."""
     batches = data.train.batches(batch_size=data.recipe.batch, shuffle=True, seed=seed)
@@ -119,25 +112,28 @@ def train_ours(arguments, data: Data, seed: int):
 class TorchModel:
     """A model of transformers with the two methods of Keras that inference here calls."""
 
-    def __init__(self, arguments, data: Data) -> None:
+    def __init__(self, arguments, kind: str, num_labels: int) -> None:
         import torch
         import transformers
 
         from keras_bert_impl import sources
 
-        kind, options = {
-            "classification": ("SequenceClassification", {"num_labels": len(data.labels or ())}),
-            "regression": ("SequenceClassification", {"num_labels": 1}),
-            "token-classification": ("TokenClassification", {"num_labels": len(data.labels or ())}),
-            "question-answering": ("QuestionAnswering", {}),
-        }[data.task.name]
+        name = {
+            "classification": "SequenceClassification",
+            "regression": "SequenceClassification",
+            "token-classification": "TokenClassification",
+            "question-answering": "QuestionAnswering",
+        }[kind]
         torch.set_num_threads(len(os.sched_getaffinity(0)))
-        self.torch, self.kind = torch, data.task.name
+        self.torch, self.kind = torch, kind
         self.cast = torch.autocast(
             "cpu", torch.bfloat16, enabled=arguments.dtype == "mixed_bfloat16"
         )
         folder = sources.resolve(arguments.weights)
-        self.model = getattr(transformers, f"AutoModelFor{kind}").from_pretrained(folder, **options)
+        self.model = getattr(transformers, f"AutoModelFor{name}").from_pretrained(
+            folder, num_labels=num_labels
+        )
+        self.train, self.eval = self.model.train, self.model.eval
 
     def outputs(self, features):
         tensors = {name: self.torch.tensor(value).long() for name, value in features.items()}
@@ -191,7 +187,16 @@ def _array(value):
     return value.numpy() if hasattr(value, "numpy") else value
 
 
-def torch_step(wrapped: TorchModel, data: Data, steps: int):
+def torch_model(arguments, data: Data) -> TorchModel:
+    return TorchModel(arguments, data.task.name, outputs_of(data))
+
+
+def outputs_of(data: Data) -> int:
+    """Columns of the head."""
+    return len(data.labels or ()) or {"regression": 1, "question-answering": 2}[data.task.name]
+
+
+def torch_step(wrapped: TorchModel, rate: float, steps: int, warm_up: int):
     """A function that takes one step of the recipe on a batch and returns its loss."""
     import torch
 
@@ -200,14 +205,14 @@ def torch_step(wrapped: TorchModel, data: Data, steps: int):
         {"params": [p for p in model.parameters() if p.ndim >= 2], "weight_decay": 0.01},
         {"params": [p for p in model.parameters() if p.ndim < 2], "weight_decay": 0.0},
     ]
-    optimizer = torch.optim.AdamW(groups, data.recipe.rate, eps=1e-6, fused=True)
-    warm_up, done = round(0.1 * steps), itertools.count()
+    optimizer = torch.optim.AdamW(groups, rate, eps=1e-6, fused=True)
+    done = itertools.count()
 
     def step(batch) -> float:
         number = next(done)
         share = number / warm_up if number < warm_up else 1 - number / steps
         for group in optimizer.param_groups:
-            group["lr"] = data.recipe.rate * share
+            group["lr"] = rate * share
         loss = wrapped.loss(*batch)
         optimizer.zero_grad()
         loss.backward()
@@ -222,16 +227,16 @@ def train_torch(arguments, data: Data, seed: int):
     import torch
 
     torch.manual_seed(seed)
-    wrapped = TorchModel(arguments, data)
+    wrapped = torch_model(arguments, data)
     batches, steps = training(data, seed)
-    step = torch_step(wrapped, data, steps)
-    wrapped.model.train()
+    step = torch_step(wrapped, data.recipe.rate, steps, round(0.1 * steps))
+    wrapped.train()
     start = time.process_time()
     for _ in range(data.recipe.epochs):
         for batch in batches.as_numpy_iterator():
             step(batch)
     seconds = time.process_time() - start
-    wrapped.model.eval()
+    wrapped.eval()
     return seconds, wrapped
 
 
