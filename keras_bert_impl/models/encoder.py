@@ -170,12 +170,12 @@ class BertEncoder(Pretrained, Trainer):
         return {**super().get_config(), "config": self.config.to_dict()}
 
 
-def check_inputs(inputs) -> dict:
+def check_inputs(inputs, axes: tuple[str, ...] = BertEncoder.input_axes) -> dict:
     """The input dict as int32 tensors.
 
     Raises:
         ValueError: it is not a dict, `token_ids` is absent, a name is unknown, a tensor is not
-            a matrix of integers, or the shapes differ.
+            one of integers with these axes, or the shapes differ.
     """
     if not isinstance(inputs, dict):
         raise ValueError(
@@ -199,8 +199,8 @@ def check_inputs(inputs) -> dict:
             value, dtype = ops.cast(value, "int32"), "int32"
         if "int" not in dtype and dtype != "bool":
             raise ValueError(f"{name} must be integers, got {dtype}")
-        if len(value.shape) != 2:
-            raise ValueError(f"{name} must have the shape [batch, sequence], got {value.shape}")
+        if len(value.shape) != len(axes):
+            raise ValueError(f"{name} must have the shape [{', '.join(axes)}], got {value.shape}")
         if dtype != "int32" and not isinstance(value, keras.KerasTensor):
             value = ops.cast(value, "int32")
         tensors[name] = value

@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_bert_impl.config import BertConfig
 from keras_bert_impl.layers import ClassificationHead
-from keras_bert_impl.models.encoder import BertEncoder
+from keras_bert_impl.models.encoder import BertEncoder, check_inputs
 from keras_bert_impl.models.pretrained import Pretrained
 from keras_bert_impl.trainer import Trainer
 
@@ -43,7 +43,7 @@ class BertMultipleChoice(Pretrained, Trainer):
     (1, 2)
     """
 
-    input_axes = 3
+    input_axes = ("batch", "choices", "sequence")
 
     def __init__(self, config: BertConfig | dict, dropout: float | None = None, **kwargs):
         super().__init__(**kwargs)
@@ -78,15 +78,15 @@ class BertMultipleChoice(Pretrained, Trainer):
         super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
 
     def call(self, inputs, training=False):
-        _check_axes(inputs)
+        inputs = check_inputs(inputs, self.input_axes)
         batch, choices, length = ops.shape(inputs["token_ids"])
-        rows = {name: ops.reshape(x, (-1, length)) for name, x in inputs.items() if x is not None}
+        rows = {name: ops.reshape(x, (-1, length)) for name, x in inputs.items()}
         pooled = self.encoder(rows, training=training)["pooled_output"]
         logits = self.head(pooled, training=training)  # [B * C, 1]
         return ops.reshape(logits, (batch, choices))
 
     def compute_output_spec(self, inputs, training=False):
-        _check_axes(inputs)
+        inputs = check_inputs(inputs, self.input_axes)
         return keras.KerasTensor(inputs["token_ids"].shape[:2], dtype="float32")
 
     def get_config(self):
@@ -95,12 +95,3 @@ class BertMultipleChoice(Pretrained, Trainer):
             "config": self.config.to_dict(),
             "dropout": self.dropout_rate,
         }
-
-
-def _check_axes(inputs) -> None:
-    if isinstance(inputs, dict) and "token_ids" in inputs:
-        shape = tuple(inputs["token_ids"].shape)
-        if len(shape) == 3:
-            return
-        raise ValueError(f"token_ids must have the shape [batch, choices, sequence], got {shape}")
-    raise ValueError(f"expected a dict with token_ids [batch, choices, sequence], got {inputs!r}")

@@ -16,7 +16,7 @@ class Pretrained:
     """Mix-in before `keras.Model`, for models whose constructor takes a config."""
 
     input_names = INPUTS
-    input_axes = 2
+    input_axes = ("batch", "sequence")
 
     def get_config(self):
         frozen = list(_frozen(self))
@@ -73,7 +73,7 @@ class Pretrained:
                 and labels out, see `keras_bert_impl.serving`.
         """
         if input_signature is None:
-            spec = keras.InputSpec(dtype="int32", shape=(None,) * self.input_axes)
+            spec = keras.InputSpec(dtype="int32", shape=(None,) * len(self.input_axes))
             input_signature = [dict.fromkeys(self.input_names, spec)]
         return super().export(filepath, *args, input_signature=input_signature, **kwargs)
 
