@@ -136,7 +136,8 @@ class PretrainRun:
                 f"{self.checkpoints.folder}: the machines of the run found different checkpoints, "
                 f"after steps {steps}: --output must be a folder that all of them see"
             )
-        strategies.check_same(self.gather, {}, self.model)
+        if strategies.spans_machines(self.strategy):
+            strategies.check_same(self.gather, {}, self.model)
         self.history = (
             History(storage.join(self.folder, HISTORY_FILE), step) if self.is_chief else None
         )

@@ -24,6 +24,7 @@ __all__ = [
     "make_gather",
     "make_strategy",
     "precision_for",
+    "spans_machines",
 ]
 
 STRATEGIES = ("none", "mirrored", "multi_worker", "tpu")
@@ -88,11 +89,16 @@ def _tpu(name: str | None) -> tf.distribute.Strategy:
     return tf.distribute.TPUStrategy(resolver)
 
 
+def spans_machines(strategy: tf.distribute.Strategy) -> bool:
+    """Whether several processes train together."""
+    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Whether this process writes files; every process but one of several does not."""
-    resolver = strategy.cluster_resolver
-    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+    if not spans_machines(strategy):
         return True
+    resolver = strategy.cluster_resolver
     has_chief = "chief" in resolver.cluster_spec().jobs
     return resolver.task_type == "chief" or (not has_chief and resolver.task_id == 0)
 
@@ -102,7 +108,7 @@ def make_gather(strategy: tf.distribute.Strategy) -> Callable[[int], list[int]]:
 
     With one machine it gives [number]; else one number for each replica.
     """
-    if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+    if not spans_machines(strategy):
         return lambda number: [number]
     replicas = strategy.num_replicas_in_sync
 
@@ -173,7 +179,7 @@ def describe(strategy: tf.distribute.Strategy, dtype: str, batch_size: int) -> s
     gpus = tf.config.list_logical_devices("GPU")
     kind = "TPU core" if on_tpu else "GPU" if gpus else "CPU device"
     name = "one device" if replicas == 1 else type(strategy).__name__
-    if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+    if spans_machines(strategy):
         name = "MultiWorkerMirroredStrategy"  # of which CollectiveAllReduceStrategy is the class
     xla = "the TPU compiles" if on_tpu else "no XLA"
     return (
