@@ -44,26 +44,24 @@ def main() -> None:
         ended = run_machines(arguments("whole"))
         assert [end.code for end in ended] == [0, 0], ended
         first, again = arguments("killed"), [["--output", str(folder / "killed"), "--resume"]] * 2
-        last = 0
-        for time in range(options.times):
+        steps = sorted(draw.sample(range(1, STEPS), options.times))
+        for time, step in enumerate(steps):
             victim = draw.randrange(2)
-            last = min(last + draw.randint(1, 2 * STEPS // options.times), STEPS - 1)
-            ended = run_machines(again if time else first, signals={victim: (number, last)})
+            ended = run_machines(again if time else first, signals={victim: (number, step)})
             codes = [end.code for end in ended]
             saved = sorted((folder / "killed/checkpoints").glob("step-*"))
             newest = int(saved[-1].name.removeprefix("step-")) if saved else 0
             print(
-                f"{time + 1}: machine {victim} got {number.name} after step {last}: exit codes "
+                f"{time + 1}: machine {victim} got {number.name} after step {step}: exit codes "
                 f"{codes}, newest checkpoint {newest}",
                 flush=True,
             )
             if number == signal.SIGTERM:
                 assert codes == [128 + number] * 2, ended
-                assert newest == last, ended
+                assert newest == step, ended
             else:
                 assert codes[victim] == -number, ended
                 assert codes[1 - victim] == 1, ended
-            last = newest
         ended = run_machines(again)
         assert [end.code for end in ended] == [0, 0], ended
         files = [folder / name / "model.weights.h5" for name in ("whole", "killed")]
