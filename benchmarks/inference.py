@@ -64,7 +64,7 @@ def main():
         arguments.weights, dtype=arguments.dtype, **data.task.model_arguments(data.labels)
     )
     theirs = torch_model(arguments, data)
-    theirs.model.eval()
+    theirs.eval()
     models = {"ours": ours, "torch": theirs}
     for model in models.values():
         data.task.outputs(model, encoded, arguments.batch)
