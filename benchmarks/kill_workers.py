@@ -27,7 +27,7 @@ STEPS = 40
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--times", type=int, default=10)
+    parser.add_argument("--times", type=int, default=10, help=f"less than {STEPS}")
     parser.add_argument("--signal", choices=("KILL", "TERM"), default="KILL")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
