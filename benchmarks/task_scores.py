@@ -110,7 +110,7 @@ def train_ours(arguments, data: Data, seed: int):
 
 
 class TorchModel:
-    """A model of transformers with the two methods of Keras that inference here calls."""
+    """A model of transformers with the methods of Keras that inference here calls."""
 
     def __init__(self, arguments, kind: str, num_labels: int) -> None:
         import torch
