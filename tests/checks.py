@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import keras
@@ -31,6 +32,7 @@ BATCH = {"token_ids": TOKEN_IDS, "segment_ids": SEGMENT_IDS, "padding_mask": PAD
 class Case(NamedTuple):
     make: Callable  # keyword arguments of keras.layers.Layer -> the object
     inputs: tuple  # positional arguments of a call
+    options: Mapping = MappingProxyType({})  # and those by name
 
 
 def vectors(*shape) -> np.ndarray:
@@ -155,13 +157,14 @@ def gradients(made, case: Case) -> list:
         import tensorflow as tf
 
         with tf.GradientTape() as tape:
-            total = project(made(*case.inputs))
+            total = project(made(*case.inputs, **case.options))
         found = tape.gradient(total, [v.value for v in made.trainable_weights])
         return [None if g is None else tf.convert_to_tensor(g) for g in found]
     import jax
 
     def loss(values):
         fixed = [v.value for v in made.non_trainable_variables]
-        return project(made.stateless_call(values, fixed, *case.inputs)[0])
+        outputs = made.stateless_call(values, fixed, *case.inputs, **case.options)[0]
+        return project(outputs)
 
     return jax.grad(loss)([v.value for v in made.trainable_weights])

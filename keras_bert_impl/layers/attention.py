@@ -1,6 +1,6 @@
 """Multi-head self-attention (Vaswani et al. 2017, section 3.2; `modeling.py`, attention_layer).
 
-Shapes: B batch, S sequence, N heads, D head size, H = N * D hidden.
+Shapes: B batch, S sequence, Q queries, N heads, D head size, H = N * D hidden.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ class SelfAttention(keras.layers.Layer):
         initializer_range: standard deviation of the truncated normal initialiser. BERT: 0.02.
 
     Shapes: x float [B, S, H], bias float [B, 1, 1, S] or None -> float [B, S, H]; with
-    `return_weights=True` also the weights before dropout, float [B, N, S, S].
+    `return_weights=True` also the weights before dropout, float [B, N, S, S]. With `queries`
+    float [B, Q, H], the vectors that attend to those of x: Q stands for the S of the queries.
     """
 
     def __init__(
@@ -67,30 +68,34 @@ class SelfAttention(keras.layers.Layer):
             setattr(self, name, dense)
         self.dropout = Dropout(self.dropout_rate, dtype=self.dtype_policy, name="dropout")
 
-    def call(self, x, bias=None, training=False, return_weights=False):
-        batch, length, width = ops.shape(x)
-        rows = ops.reshape(x, (-1, width))  # [B * S, H]: a product of matrices takes its bias along
+    def call(self, x, bias=None, training=False, return_weights=False, queries=None):
+        queries = x if queries is None else queries
+        batch, length, width = ops.shape(queries)
 
-        def heads_of(projection):
-            heads = ops.reshape(projection(rows), (batch, length, self.num_heads, self.head_size))
+        def heads_of(projection, x):
+            # [B * S, H]: a product of matrices takes its bias along
+            rows = projection(ops.reshape(x, (-1, width)))
+            heads = ops.reshape(rows, (batch, ops.shape(x)[1], self.num_heads, self.head_size))
             return ops.transpose(heads, (0, 2, 1, 3))
 
-        query, key, value = (heads_of(p) for p in (self.query, self.key, self.value))
-        scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, S, S]
+        query = heads_of(self.query, queries)
+        key, value = heads_of(self.key, x), heads_of(self.value, x)
+        scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))  # [B, N, Q, S]
         scores = scores * (1.0 / math.sqrt(self.head_size))
         if bias is not None:
             scores = scores + bias
         weights = ops.softmax(scores, axis=-1)
-        heads = ops.matmul(self.dropout(weights, training=training), value)  # [B, N, S, D]
+        heads = ops.matmul(self.dropout(weights, training=training), value)  # [B, N, Q, D]
         heads = ops.reshape(ops.transpose(heads, (0, 2, 1, 3)), (-1, width))
         output = ops.reshape(self.projection(heads), (batch, length, width))
         return (output, weights) if return_weights else output
 
-    def compute_output_spec(self, x, bias=None, training=False, return_weights=False):
-        output = keras.KerasTensor(x.shape, dtype=self.compute_dtype)
+    def compute_output_spec(self, x, bias=None, training=False, return_weights=False, queries=None):
+        queries = x if queries is None else queries
+        output = keras.KerasTensor(queries.shape, dtype=self.compute_dtype)
         if not return_weights:
             return output
-        shape = (x.shape[0], self.num_heads, x.shape[1], x.shape[1])
+        shape = (x.shape[0], self.num_heads, queries.shape[1], x.shape[1])
         return output, keras.KerasTensor(shape, dtype=self.compute_dtype)
 
     def get_config(self):

@@ -1,6 +1,6 @@
 """One encoder block (Devlin et al. 2019, section 3; `modeling.py`, transformer_model).
 
-Shapes: B batch, S sequence, H hidden, F intermediate, N heads.
+Shapes: B batch, S sequence, Q queries, H hidden, F intermediate, N heads.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class EncoderBlock(keras.layers.Layer):
         norm_position: "post" (BERT) or "pre".
 
     Shapes: x float [B, S, H], bias float [B, 1, 1, S] or None -> float [B, S, H]; with
-    `return_weights=True` also the attention weights, float [B, N, S, S].
+    `return_weights=True` also the attention weights, float [B, N, S, S]. With `queries` float
+    [B, Q, H], the rows of x whose outputs are wanted, these alone are computed: Q stands for S.
     """
 
     def __init__(
@@ -105,15 +106,17 @@ class EncoderBlock(keras.layers.Layer):
         self.attention_dropout = Dropout(config["dropout"], dtype=policy, name="attention_dropout")
         self.output_dropout = Dropout(config["dropout"], dtype=policy, name="output_dropout")
 
-    def call(self, x, bias=None, training=False, return_weights=False):
+    def call(self, x, bias=None, training=False, return_weights=False, queries=None):
         pre = self.norm_position == "pre"
+        rows = x if queries is None else queries
+        if pre:
+            x = self.attention_norm(x, training=training)
+            if queries is not None:
+                queries = self.attention_norm(queries, training=training)
         attended, weights = self.attention(
-            self.attention_norm(x, training=training) if pre else x,
-            bias,
-            training=training,
-            return_weights=True,
+            x, bias, training=training, return_weights=True, queries=queries
         )
-        x = x + self.attention_dropout(attended, training=training)
+        x = rows + self.attention_dropout(attended, training=training)
         x = x if pre else self.attention_norm(x, training=training)
 
         hidden = self._feed_forward(
@@ -128,8 +131,8 @@ class EncoderBlock(keras.layers.Layer):
         hidden = activate(self.intermediate(rows), self.activation, training)  # [B * S, F]
         return ops.reshape(self.output_projection(hidden), ops.shape(x))
 
-    def compute_output_spec(self, x, bias=None, training=False, return_weights=False):
-        return self.attention.compute_output_spec(x, return_weights=return_weights)
+    def compute_output_spec(self, x, bias=None, training=False, return_weights=False, queries=None):
+        return self.attention.compute_output_spec(x, return_weights=return_weights, queries=queries)
 
     def get_config(self):
         return {**super().get_config(), **self._config}

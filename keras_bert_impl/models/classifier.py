@@ -96,8 +96,8 @@ class BertClassifier(LabelModel):
         super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
 
     def call(self, inputs, training=False):
-        pooled = self.encoder(inputs, training=training)["pooled_output"]
-        return self.head(pooled, training=training)
+        encoded = self.encoder(inputs, training=training, pooled_only=True)
+        return self.head(encoded["pooled_output"], training=training)
 
     def compute_output_spec(self, inputs, training=False):
         batch = inputs["token_ids"].shape[0]

@@ -41,13 +41,14 @@ class BertEncoder(Pretrained, Trainer):
         return_hidden_states: adds `hidden_states`, a list of L + 1 tensors [B, S, H]: the
             embeddings and the output of each block.
         return_attentions: adds `attentions`, a list of L tensors [B, N, S, S].
+        pooled_only: returns `pooled_output` alone; the last block is then computed at [CLS] only.
 
     Returns:
         dict: `sequence_output` float [B, S, H], `pooled_output` float [B, H].
 
     Raises:
-        ValueError: the input is not such a dict, a tensor is not [B, S] or not integer, or S is
-            larger than `max_position_embeddings`.
+        ValueError: the input is not such a dict, a tensor is not [B, S] or not integer, S is
+            larger than `max_position_embeddings`, or `pooled_only` is given with another output.
 
     >>> import numpy as np
     >>> config = BertConfig(
@@ -105,8 +106,16 @@ class BertEncoder(Pretrained, Trainer):
             self.final_norm.build(shape)
         self.pooler.build(shape)
 
-    def call(self, inputs, training=False, return_hidden_states=False, return_attentions=False):
+    def call(
+        self,
+        inputs,
+        training=False,
+        return_hidden_states=False,
+        return_attentions=False,
+        pooled_only=False,
+    ):
         inputs = check_inputs(inputs)
+        check_outputs(return_hidden_states, return_attentions, pooled_only)
         token_ids, mask = inputs["token_ids"], inputs.get("padding_mask")
         bias = None
         if mask is not None:
@@ -114,14 +123,15 @@ class BertEncoder(Pretrained, Trainer):
         x = self.embeddings(token_ids, inputs.get("segment_ids"), training=training)
         hidden_states, attentions = [x], []
         for block in self.blocks:
-            x = block(x, bias, training=training, return_weights=return_attentions)
-            if return_attentions:
-                x, weights = x
-                attentions.append(weights)
+            queries = x[:, :1] if pooled_only and block is self.blocks[-1] else None
+            x, weights = block(x, bias, training=training, return_weights=True, queries=queries)
+            attentions.append(weights)
             hidden_states.append(x)
         if self.final_norm is not None:
             x = self.final_norm(x, training=training)
-        outputs = {"sequence_output": x, "pooled_output": self.pooler(x)}
+        outputs = {"pooled_output": self.pooler(x)}
+        if not pooled_only:
+            outputs["sequence_output"] = x
         if return_hidden_states:
             outputs["hidden_states"] = hidden_states
         if return_attentions:
@@ -138,14 +148,22 @@ class BertEncoder(Pretrained, Trainer):
 
     def _set_mask_metadata(self, inputs, outputs, previous_mask):
         """Keras pairs masks with outputs by order, which the optional outputs would shift."""
+        if "sequence_output" not in outputs:
+            return
         for sequence in (outputs["sequence_output"], *outputs.get("hidden_states", ())):
             masked = {"pooled_output": outputs["pooled_output"], "sequence_output": sequence}
             super()._set_mask_metadata(inputs, masked, previous_mask)
 
     def compute_output_spec(
-        self, inputs, training=False, return_hidden_states=False, return_attentions=False
+        self,
+        inputs,
+        training=False,
+        return_hidden_states=False,
+        return_attentions=False,
+        pooled_only=False,
     ):
         inputs = check_inputs(inputs)
+        check_outputs(return_hidden_states, return_attentions, pooled_only)
         batch, length = inputs["token_ids"].shape
         config, dtype = self.config, self.compute_dtype
 
@@ -153,10 +171,9 @@ class BertEncoder(Pretrained, Trainer):
             return keras.KerasTensor(shape, dtype=dtype)
 
         sequence = (batch, length, config.hidden_size)
-        outputs = {
-            "sequence_output": spec(*sequence),
-            "pooled_output": spec(batch, config.hidden_size),
-        }
+        outputs = {"pooled_output": spec(batch, config.hidden_size)}
+        if not pooled_only:
+            outputs["sequence_output"] = spec(*sequence)
         if return_hidden_states:
             outputs["hidden_states"] = [
                 spec(*sequence) for _ in range(config.num_hidden_layers + 1)
@@ -168,6 +185,15 @@ class BertEncoder(Pretrained, Trainer):
 
     def get_config(self):
         return {**super().get_config(), "config": self.config.to_dict()}
+
+
+def check_outputs(return_hidden_states: bool, return_attentions: bool, pooled_only: bool) -> None:
+    """Raises ValueError where `pooled_only` leaves out what another argument asks for."""
+    if pooled_only and (return_hidden_states or return_attentions):
+        raise ValueError(
+            "pooled_only=True computes no hidden_states and attentions of the last block: give it "
+            "without return_hidden_states and return_attentions"
+        )
 
 
 def check_inputs(inputs, axes: tuple[str, ...] = BertEncoder.input_axes) -> dict:

@@ -81,8 +81,8 @@ class BertMultipleChoice(Pretrained, Trainer):
         inputs = check_inputs(inputs, self.input_axes)
         batch, choices, length = ops.shape(inputs["token_ids"])
         rows = {name: ops.reshape(x, (-1, length)) for name, x in inputs.items()}
-        pooled = self.encoder(rows, training=training)["pooled_output"]
-        logits = self.head(pooled, training=training)  # [B * C, 1]
+        encoded = self.encoder(rows, training=training, pooled_only=True)
+        logits = self.head(encoded["pooled_output"], training=training)  # [B * C, 1]
         return ops.reshape(logits, (batch, choices))
 
     def compute_output_spec(self, inputs, training=False):

@@ -70,16 +70,17 @@ def test_equals_the_numpy_bert(activation, norm, positions):
             )
 
 
+@pytest.mark.parametrize("pooled_only", [False, True])
 @pytest.mark.parametrize(("activation", "norm"), [("gelu_erf", "post"), ("gelu_tanh", "pre")])
-def test_gradients_are_the_slopes_of_the_numpy_bert(activation, norm):
+def test_gradients_are_the_slopes_of_the_numpy_bert(activation, norm, pooled_only):
     config = SMALL.replace(hidden_act=activation, norm_position=norm)
     encoder, batch = random_encoder(config), random_batch([9, 4, 7])
-    case = checks.Case(lambda: encoder, (batch,))
+    case = checks.Case(lambda: encoder, (batch,), {"pooled_only": pooled_only})
     weights, random = reference_bert.weights_of(encoder), np.random.default_rng(0)
 
     def projection(changed):
         outputs = reference_bert.bert(config, {**weights, **changed}, *batch.values())
-        outputs = (outputs["pooled_output"], outputs["sequence_output"])
+        outputs = (outputs["pooled_output"], outputs["sequence_output"])[: 2 - pooled_only]
         return sum((x * checks.vectors(*x.shape)).sum() for x in outputs)
 
     gradients = checks.gradients(encoder, case)
@@ -183,6 +184,29 @@ def test_intermediates_are_part_of_the_answer():
     np.testing.assert_allclose(
         numpy(plain["sequence_output"]), numpy(outputs["sequence_output"]), atol=1e-6
     )
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_the_pooled_output_alone_is_that_beside_the_others(norm):
+    encoder, batch = random_encoder(SMALL.replace(norm_position=norm)), random_batch([9, 4, 7])
+    alone = encoder(batch, pooled_only=True)
+    assert set(alone) == {"pooled_output"}
+    np.testing.assert_allclose(
+        numpy(alone["pooled_output"]), numpy(encoder(batch)["pooled_output"]), atol=1e-6
+    )
+    inputs = {name: keras.Input((None,), name=name, dtype="int32") for name in batch}
+    symbolic = encoder(inputs, pooled_only=True)
+    assert {name: x.shape for name, x in symbolic.items()} == {"pooled_output": (None, 12)}
+    model = keras.Model(inputs, symbolic)
+    np.testing.assert_array_equal(
+        numpy(model(batch)["pooled_output"]), numpy(alone["pooled_output"])
+    )
+
+
+@pytest.mark.parametrize("other", ["return_hidden_states", "return_attentions"])
+def test_the_pooled_output_alone_goes_with_no_other_output(other):
+    with pytest.raises(ValueError, match="pooled_only=True computes no hidden_states"):
+        random_encoder()(random_batch([4]), pooled_only=True, **{other: True})
 
 
 def test_optional_inputs():
