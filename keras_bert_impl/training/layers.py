@@ -85,18 +85,9 @@ class LayerwiseAdamW(AdamW):
         self._rates = [self.rates.get(variable.path, 1.0) for variable in variables]
 
     def update_step(self, gradient, variable, learning_rate):
-        rate = self._rates[self._get_variable_index(variable)]
-        super().update_step(gradient, variable, learning_rate * rate)
-
-    def _apply_weight_decay(self, variables):
-        if self.weight_decay is None:
-            return
-        for variable in variables:
-            if self._use_weight_decay(variable):
-                rate = self._rates[self._get_variable_index(variable)]
-                rate *= self._get_current_learning_rate()
-                change = keras.ops.cast(rate * self.weight_decay, variable.dtype)
-                variable.assign(variable - variable * change)
+        factor = self._rates[self._get_variable_index(variable)]
+        rates = {name: learning_rate[name] * factor for name in ("rate", "decay")}
+        super().update_step(gradient, variable, learning_rate | rates)
 
     def get_config(self):
         return {**super().get_config(), "rates": self.rates}

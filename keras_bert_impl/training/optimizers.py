@@ -118,43 +118,54 @@ class AdamW(ClipAfterReduction, keras.optimizers.AdamW):
             self.exclude_from_weight_decay(var_list=exempt)
         super().build(variables)
 
+    def _apply_weight_decay(self, variables):
+        """Left to `update_step`: by then nothing reads the old values, which need no copy."""
+
+    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+        """As Keras', where the rate stands with all else that the variables share."""
+        shared = self._shared_scalars(learning_rate)
+        super()._backend_update_step(grads, trainable_variables, shared)
+
+    def _shared_scalars(self, learning_rate) -> dict:
+        rate, zero = ops.cast(learning_rate, "float32"), ops.zeros((), "float32")
+        scalars = {"rate": rate, "power_1": zero, "power_2": zero}
+        if self.bias_correction:
+            step = ops.cast(self.iterations + 1, "float32")
+            scalars["power_1"] = ops.power(ops.cast(self.beta_1, "float32"), step)
+            scalars["power_2"] = ops.power(ops.cast(self.beta_2, "float32"), step)
+        scale = ops.sqrt(1 - scalars["power_2"])
+        return scalars | {"decay": rate * (self.weight_decay or 0.0), "scale": scale}
+
     def update_step(self, gradient, variable, learning_rate):
+        """`learning_rate` is a dict of `_shared_scalars`."""
         index = self._get_variable_index(variable)
+        scalars = {name: ops.cast(x, variable.dtype) for name, x in learning_rate.items()}
+        if self.weight_decay and self._use_weight_decay(variable):
+            self.assign_sub(variable, variable * scalars["decay"])
+        update = self._fused_update if ON_TENSORFLOW else self._generic_update
         moments = self._momentums[index], self._velocities[index]
-        gradient = ops.cast(gradient, variable.dtype)
-        if ON_TENSORFLOW:
-            self._fused_update(gradient, variable, learning_rate, *moments)
-        else:
-            self._generic_update(gradient, variable, learning_rate, *moments)
+        update(ops.cast(gradient, variable.dtype), variable, scalars, *moments)
 
-    def _beta_powers(self, dtype):
-        if not self.bias_correction:
-            return ops.zeros((), dtype), ops.zeros((), dtype)
-        step = ops.cast(self.iterations + 1, dtype)
-        return (ops.power(ops.cast(beta, dtype), step) for beta in (self.beta_1, self.beta_2))
-
-    def _generic_update(self, gradient, variable, learning_rate, m, v):
-        power_1, power_2 = self._beta_powers(variable.dtype)
-        scale = ops.sqrt(1 - power_2)
-        rate = ops.cast(learning_rate, variable.dtype) * scale / (1 - power_1)
+    def _generic_update(self, gradient, variable, scalars, m, v):
+        scale = scalars["scale"]
+        rate = scalars["rate"] * scale / (1 - scalars["power_1"])
         self.assign_add(m, (gradient - m) * (1 - self.beta_1))
         self.assign_add(v, (ops.square(gradient) - v) * (1 - self.beta_2))
         self.assign_sub(variable, rate * m / (ops.sqrt(v) + self.epsilon * scale))
 
-    def _fused_update(self, gradient, variable, learning_rate, m, v):
+    def _fused_update(self, gradient, variable, scalars, m, v):
         """The same in one pass over the four arrays."""
-        power_1, power_2 = self._beta_powers(variable.dtype)
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
             m=m.value.handle,
             v=v.value.handle,
-            beta1_power=power_1,
-            beta2_power=power_2,
-            lr=tf.cast(learning_rate, variable.dtype),
+            beta1_power=scalars["power_1"],
+            beta2_power=scalars["power_2"],
+            lr=scalars["rate"],
             beta1=tf.cast(self.beta_1, variable.dtype),
             beta2=tf.cast(self.beta_2, variable.dtype),
             # The operation corrects v outside the root, and so leaves epsilon to grow with it.
-            epsilon=tf.cast(self.epsilon, variable.dtype) * tf.sqrt(1 - power_2),
+            epsilon=scalars["scale"] * self.epsilon,
             grad=gradient,
         )
 
