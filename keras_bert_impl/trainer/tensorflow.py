@@ -20,7 +20,12 @@ from keras_bert_impl.trainer.outputs import OutputLosses
 from keras_bert_impl.trainer.recipes import check_recipe
 from keras_bert_impl.trainer.tensorflow_errors import plain_errors
 from keras_bert_impl.trainer.tensorflow_function import make_function
-from keras_bert_impl.trainer.tensorflow_optimizer import check_optimizer, dense, optimizer_gaps
+from keras_bert_impl.trainer.tensorflow_optimizer import (
+    check_optimizer,
+    dense,
+    optimizer_gaps,
+    sums_rows,
+)
 from keras_bert_impl.trainer.tensorflow_parts import add, part_of, shares_of, sum_over_replicas
 
 __all__ = ["PRIVATE_KERAS_NAMES", "Trainer", "sum_over_replicas"]
@@ -120,12 +125,14 @@ class Trainer(OutputLosses, keras.Model):
         if self.micro_batches > 1:
             return self._accumulating_step(x, y, sample_weight)
         loss, y_pred, gradients = self._differentiate(x, y, sample_weight)
-        self.optimizer.apply(gradients, self.trainable_weights)
+        if not sums_rows(self.optimizer):
+            gradients = map(dense, gradients)
+        self.optimizer.apply(list(gradients), self.trainable_weights)
         self._track_loss(x, loss, sample_weight)
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def _differentiate(self, x, y, sample_weight, parts=1):
-        """Loss (what of it no output tracks), predictions of a batch, and dense gradients."""
+        """Loss (what of it no output tracks), predictions of a batch, and gradients."""
         data = (x, y, sample_weight, parts)
         if not self.adversarial:
             return self._pass(*data)[:3]
@@ -133,7 +140,7 @@ class Trainer(OutputLosses, keras.Model):
         move = recipes.perturbation(moved, self.adversarial)
         with recipes.changed_embeddings(self, lambda tokens: tokens + move):
             other, _, others, _ = self._pass(*data)
-        pairs = zip(gradients, others, strict=True)
+        pairs = zip(map(dense, gradients), map(dense, others), strict=True)
         halves = [None if one is None else (one + two) / 2 for one, two in pairs]
         return (loss + other) / 2, y_pred, halves
 
@@ -166,7 +173,7 @@ class Trainer(OutputLosses, keras.Model):
         loss = self._untracked(loss, parts, self.r_drop * extra)
         count = len(self.trainable_weights)
         moved = tf.convert_to_tensor(gradients[-1]) if watch else None
-        return loss, y_pred, [dense(gradient) for gradient in gradients[:count]], moved
+        return loss, y_pred, gradients[:count], moved
 
     def _accumulating_step(self, x, y, sample_weight):
         """As `train_step`, of the parts of the batch one after the other."""
@@ -186,6 +193,7 @@ class Trainer(OutputLosses, keras.Model):
                 loss, y_pred, gradients = self._differentiate(*data, parts=parts)
             self.compute_metrics(data[0], data[1], y_pred, sample_weight=data[2])
             total += loss
+            gradients = [dense(gradient) for gradient in gradients]
             sums = [add(*pair) for pair in zip(sums, gradients, strict=True)] if part else gradients
         self.optimizer.apply(sums, self.trainable_weights)
         self._track_loss(x, total, sample_weight)

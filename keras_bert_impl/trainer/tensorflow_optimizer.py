@@ -4,12 +4,43 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-__all__ = ["ClipAfterReduction", "check_optimizer", "dense", "optimizer_gaps"]
+__all__ = ["ClipAfterReduction", "check_optimizer", "dense", "optimizer_gaps", "sums_rows"]
 
 
 def dense(gradient):
     """A gradient as a tensor: those of embeddings summed per row; None stays None."""
     return None if gradient is None else tf.convert_to_tensor(gradient)
+
+
+def sums_rows(optimizer) -> bool:
+    """Whether an optimizer takes the gradients of embeddings as TensorFlow gives them: by rows."""
+    return isinstance(optimizer, ClipAfterReduction) and not (
+        optimizer.gradient_accumulation_steps or optimizer.loss_scale_factor
+    )
+
+
+def clip_by_global_norm(gradients, limit: float) -> list:
+    """Dense gradients, scaled to a global norm of at most `limit` (Pascanu et al. 2013).
+
+    Of an embedding's table, only the rows in the batch are read and scaled: others are 0.
+    """
+    tables = [dense(gradient) for gradient in gradients]
+    parts, squares = [], []
+    for gradient, table in zip(gradients, tables, strict=True):
+        if isinstance(gradient, tf.IndexedSlices):
+            # The row of a token that occurs n times is here n times, each a part of its square.
+            parts.append(tf.gather(table, gradient.indices))
+            squares.append(tf.reduce_sum(parts[-1] * gradient.values))
+        else:
+            parts.append(table)
+            squares.append(2 * tf.nn.l2_loss(table))
+    parts, _ = tf.clip_by_global_norm(parts, limit, use_norm=tf.sqrt(tf.add_n(squares)))
+    return [
+        tf.tensor_scatter_nd_update(table, gradient.indices[:, tf.newaxis], part)
+        if isinstance(gradient, tf.IndexedSlices)
+        else part
+        for gradient, table, part in zip(gradients, tables, parts, strict=True)
+    ]
 
 
 class ClipAfterReduction:
@@ -35,14 +66,17 @@ class ClipAfterReduction:
         return gradients
 
     def _all_reduce_sum_gradients(self, pairs):
-        pairs = super()._all_reduce_sum_gradients([(dense(g), v) for g, v in pairs])
+        if tf.distribute.get_strategy().num_replicas_in_sync > 1:
+            pairs = super()._all_reduce_sum_gradients([(dense(g), v) for g, v in pairs])
         gradients, variables = zip(*pairs, strict=True)
         if self.global_clipnorm:
-            gradients, _ = tf.clip_by_global_norm(gradients, self.global_clipnorm)
+            gradients = clip_by_global_norm(gradients, self.global_clipnorm)
         elif self.clipnorm:
-            gradients = [tf.clip_by_norm(g, self.clipnorm) for g in gradients]
+            gradients = [tf.clip_by_norm(dense(g), self.clipnorm) for g in gradients]
         elif self.clipvalue:
-            gradients = [tf.clip_by_value(g, -self.clipvalue, self.clipvalue) for g in gradients]
+            limits = -self.clipvalue, self.clipvalue
+            gradients = [tf.clip_by_value(dense(g), *limits) for g in gradients]
+        gradients = [dense(g) for g in gradients]
         return list(zip(gradients, variables, strict=True))
 
     def _backend_apply_gradients(self, grads, trainable_variables):
