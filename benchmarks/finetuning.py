@@ -3,22 +3,29 @@
     python benchmarks/finetuning.py epoch --data FOLDER/SST-2 --contender ours
     python benchmarks/finetuning.py epoch --data FOLDER/SST-2 --contender torch --batches random
     python benchmarks/finetuning.py epoch --data FOLDER/SST-2 --contender torch
+    python benchmarks/finetuning.py race --data FOLDER/SST-2
     python benchmarks/finetuning.py padding --data FOLDER/SST-2
 
 `epoch` trains once over the training set and prints the accuracy on the dev set and the wall time
 of training. Batches are `random`, each padded to its longest row as the Trainer of transformers
-does, or `bucketed` by length as ours are. `padding` times the same rows bucketed by length and
-padded to 128, in interleaved rounds on a sample of the batches. Recipe: batch 32, peak rate 5e-5,
-warm-up over a tenth of the steps, AdamW with weight decay 0.01 and epsilon 1e-6, global-norm clip
-1.0, at most 64 tokens.
+does, or `bucketed` by length as ours are. `race` is an epoch of both, each in its own process,
+which take turns of 20 seconds: a machine that is slow at times is so for both. `padding` times the
+same rows bucketed by length and padded to 128, in interleaved rounds on a sample of the batches.
+Recipe: batch 32, peak rate 5e-5, warm-up over a tenth of the steps, AdamW with weight decay 0.01
+and epsilon 1e-6, global-norm clip 1.0, at most 64 tokens.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -28,11 +35,12 @@ BATCH = 32
 RATE = 5e-5
 MAX_LENGTH = 64
 PADDED = 128
+TURN = 20  # seconds
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("epoch", "padding"))
+    parser.add_argument("what", choices=("epoch", "race", "padding"))
     parser.add_argument("--data", type=Path, required=True, help="folder of train.tsv, dev.tsv")
     parser.add_argument("--weights", default="minilm")
     parser.add_argument("--contender", choices=("ours", "torch"), default="ours")
@@ -89,11 +97,11 @@ def our_model(arguments, steps, **options):
 
 
 def train_ours(arguments, train, dev):
-    model = our_model(arguments, int(train.cardinality()), steps_per_execution=8)
-    start = time.perf_counter()
+    model = our_model(arguments, int(train.cardinality()))
+    start = time.monotonic()
     model.fit(train, verbose=2)
-    seconds = time.perf_counter() - start
-    return seconds, model.evaluate(dev, verbose=0, return_dict=True)["accuracy"]
+    span = start, time.monotonic()
+    return span, model.evaluate(dev, verbose=0, return_dict=True)["accuracy"]
 
 
 def train_torch(arguments, train, dev):
@@ -105,25 +113,67 @@ def train_torch(arguments, train, dev):
     steps = int(train.cardinality())
     step = torch_step(model, RATE, steps, steps // 10)
     model.train()
-    start = time.perf_counter()
+    start = time.monotonic()
     for number, batch in enumerate(train.as_numpy_iterator()):
         loss = step(batch)
         if number % 500 == 0:
             print(f"step {number}: loss {loss:.3f}", flush=True)
-    seconds = time.perf_counter() - start
+    span = start, time.monotonic()
     model.eval()
     right = total = 0
     for features, labels in dev.as_numpy_iterator():
         right += int((model.predict_on_batch(features).argmax(-1) == labels).sum())
         total += len(labels)
-    return seconds, right / total
+    return span, right / total
 
 
 def epoch(arguments):
     train, dev = datasets(arguments)
     run = {"ours": train_ours, "torch": train_torch}[arguments.contender]
-    seconds, accuracy = run(arguments, train, dev)
-    return {"seconds": round(seconds, 1), "dev_accuracy": round(accuracy, 4)}
+    (start, end), accuracy = run(arguments, train, dev)
+    seconds = round(end - start, 1)
+    return {"seconds": seconds, "dev_accuracy": round(accuracy, 4), "span": (start, end)}
+
+
+def race(arguments):
+    """Seconds of training of each contender while it had the machine, and its accuracy."""
+    names = ("ours", "torch")
+    with tempfile.TemporaryDirectory() as folder:
+        results = {name: Path(folder, f"{name}.json") for name in names}
+        runs = {name: start_epoch(arguments, name, path) for name, path in results.items()}
+        turns = take_turns(runs)
+        found = {name: json.loads(path.read_text())["result"] for name, path in results.items()}
+    for name, result in found.items():
+        start, end = result.pop("span")
+        held = [min(t, end) - max(s, start) for s, t in turns[name]]
+        result["seconds"] = round(sum(seconds for seconds in held if seconds > 0), 1)
+    return {**found, "torch/ours": round(found["torch"]["seconds"] / found["ours"]["seconds"], 3)}
+
+
+def start_epoch(arguments, name: str, output: Path) -> subprocess.Popen:
+    options = {name: str(getattr(arguments, name)) for name in ("data", "weights", "batches")}
+    options |= {"dtype": arguments.dtype, "seed": str(arguments.seed)}
+    options |= {"contender": name, "output": str(output)}
+    words = [word for key, value in options.items() for word in (f"--{key}", value)]
+    return subprocess.Popen([sys.executable, __file__, "epoch", *words])
+
+
+def take_turns(runs: dict) -> dict:
+    """Lets one process run at a time until all have ended; (start, end) of each one's turns."""
+    turns = {name: [] for name in runs}
+    for run in runs.values():
+        run.send_signal(signal.SIGSTOP)
+    while any(run.poll() is None for run in runs.values()):
+        for name, run in runs.items():
+            if run.poll() is not None:
+                continue
+            start = time.monotonic()
+            run.send_signal(signal.SIGCONT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                run.wait(TURN)
+            run.send_signal(signal.SIGSTOP)
+            turns[name].append((start, time.monotonic()))
+    return turns
 
 
 def padding(arguments):
@@ -163,7 +213,7 @@ def padding(arguments):
 
 def main():
     arguments = parse_arguments()
-    result = {"epoch": epoch, "padding": padding}[arguments.what](arguments)
+    result = {"epoch": epoch, "race": race, "padding": padding}[arguments.what](arguments)
     print(json.dumps(result))
     if arguments.output:
         settings = {key: str(value) for key, value in vars(arguments).items()}
