@@ -49,6 +49,7 @@ def parse_arguments():
     parser.add_argument("--more", type=Path, nargs="*", default=[], help="files to score as well")
     parser.add_argument("--weights", default="minilm")
     parser.add_argument("--contender", choices=("ours", "torch"), default="ours")
+    parser.add_argument("--epochs", type=int, help="other than those of the recipe")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--dtype", default="float32", choices=("float32", "mixed_bfloat16"))
     parser.add_argument("--output", type=Path, help="JSON lines to append to, one a seed")
@@ -252,6 +253,8 @@ def score(data: Data, model) -> dict:
 def main():
     arguments = parse_arguments()
     data = read(arguments)
+    if arguments.epochs:
+        data = data._replace(recipe=data.recipe._replace(epochs=arguments.epochs))
     run = {"ours": train_ours, "torch": train_torch}[arguments.contender]
     scores = []
     for seed in arguments.seeds:
@@ -263,6 +266,7 @@ def main():
             "recipe": arguments.recipe,
             "contender": arguments.contender,
             "dtype": arguments.dtype,
+            "epochs": data.recipe.epochs,
             "seed": seed,
             "train_seconds": round(seconds, 1),
             "scoring_seconds": round(time.process_time() - start, 1),
