@@ -125,7 +125,8 @@ class BertEncoder(Pretrained, Trainer):
         for block in self.blocks:
             queries = x[:, :1] if pooled_only and block is self.blocks[-1] else None
             x, weights = block(x, bias, training=training, return_weights=True, queries=queries)
-            attentions.append(weights)
+            if return_attentions:  # Eagerly, weights that are kept take memory.
+                attentions.append(weights)
             hidden_states.append(x)
         if self.final_norm is not None:
             x = self.final_norm(x, training=training)
