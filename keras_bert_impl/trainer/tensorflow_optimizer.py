@@ -71,12 +71,12 @@ class ClipAfterReduction:
         gradients, variables = zip(*pairs, strict=True)
         if self.global_clipnorm:
             gradients = clip_by_global_norm(gradients, self.global_clipnorm)
-        elif self.clipnorm:
-            gradients = [tf.clip_by_norm(dense(g), self.clipnorm) for g in gradients]
+        else:
+            gradients = [dense(g) for g in gradients]
+        if self.clipnorm:
+            gradients = [tf.clip_by_norm(g, self.clipnorm) for g in gradients]
         elif self.clipvalue:
-            limits = -self.clipvalue, self.clipvalue
-            gradients = [tf.clip_by_value(dense(g), *limits) for g in gradients]
-        gradients = [dense(g) for g in gradients]
+            gradients = [tf.clip_by_value(g, -self.clipvalue, self.clipvalue) for g in gradients]
         return list(zip(gradients, variables, strict=True))
 
     def _backend_apply_gradients(self, grads, trainable_variables):

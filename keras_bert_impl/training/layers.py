@@ -86,8 +86,8 @@ class LayerwiseAdamW(AdamW):
 
     def update_step(self, gradient, variable, learning_rate):
         factor = self._rates[self._get_variable_index(variable)]
-        rates = {name: learning_rate[name] * factor for name in ("rate", "decay")}
-        super().update_step(gradient, variable, learning_rate | rates)
+        rate = learning_rate["rate"] * factor
+        super().update_step(gradient, variable, learning_rate | {"rate": rate})
 
     def get_config(self):
         return {**super().get_config(), "rates": self.rates}

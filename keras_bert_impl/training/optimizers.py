@@ -133,15 +133,14 @@ class AdamW(ClipAfterReduction, keras.optimizers.AdamW):
             step = ops.cast(self.iterations + 1, "float32")
             scalars["power_1"] = ops.power(ops.cast(self.beta_1, "float32"), step)
             scalars["power_2"] = ops.power(ops.cast(self.beta_2, "float32"), step)
-        scale = ops.sqrt(1 - scalars["power_2"])
-        return scalars | {"decay": rate * (self.weight_decay or 0.0), "scale": scale}
+        return scalars | {"scale": ops.sqrt(1 - scalars["power_2"])}
 
     def update_step(self, gradient, variable, learning_rate):
         """`learning_rate` is a dict of `_shared_scalars`."""
         index = self._get_variable_index(variable)
         scalars = {name: ops.cast(x, variable.dtype) for name, x in learning_rate.items()}
         if self.weight_decay and self._use_weight_decay(variable):
-            self.assign_sub(variable, variable * scalars["decay"])
+            self.assign_sub(variable, variable * (scalars["rate"] * self.weight_decay))
         update = self._fused_update if ON_TENSORFLOW else self._generic_update
         moments = self._momentums[index], self._velocities[index]
         update(ops.cast(gradient, variable.dtype), variable, scalars, *moments)
