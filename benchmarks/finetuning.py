@@ -85,14 +85,14 @@ def datasets(arguments):
     return train, dev
 
 
-def our_model(arguments, steps, **options):
+def our_model(arguments, steps):
     import keras
 
     from keras_bert_impl import AdamW, BertClassifier, WarmupLinearDecay
 
     keras.utils.set_random_seed(arguments.seed)
     model = BertClassifier.from_pretrained(arguments.weights, num_classes=2, dtype=arguments.dtype)
-    model.compile(AdamW(WarmupLinearDecay(RATE, steps)), jit_compile=False, **options)
+    model.compile(AdamW(WarmupLinearDecay(RATE, steps)), jit_compile=False)
     return model
 
 
@@ -151,10 +151,10 @@ def race(arguments):
 
 
 def start_epoch(arguments, name: str, output: Path) -> subprocess.Popen:
-    options = {name: str(getattr(arguments, name)) for name in ("data", "weights", "batches")}
-    options |= {"dtype": arguments.dtype, "seed": str(arguments.seed)}
-    options |= {"contender": name, "output": str(output)}
-    words = [word for key, value in options.items() for word in (f"--{key}", value)]
+    shared = ("data", "weights", "batches", "dtype", "seed")
+    options = {key: getattr(arguments, key) for key in shared}
+    options |= {"contender": name, "output": output}
+    words = [word for key, value in options.items() for word in (f"--{key}", str(value))]
     return subprocess.Popen([sys.executable, __file__, "epoch", *words])
 
 
